@@ -1,13 +1,13 @@
-//! Reconciling many pins against a real kube-apiserver, beside a bare client that issues the same writes
-//! and nothing else, in one run on one machine. `cargo bench --bench controllers` prints the ratio; numbers
-//! of two runs or two machines do not compare.
+//! Measures the controllers on many ReleasePins against a real kube-apiserver, and compares them with a bare
+//! client that sends only the same writes, in one run on one machine. `cargo bench --bench controllers`
+//! prints the ratio; numbers of two runs or two machines are not comparable.
 //!
-//! One world is reconciled to learn the writes: claims, snapshots, rendered releases, server-side apply to
-//! the data plane, every status. Then, round by round, one fresh world is reconciled and another gets the
-//! same writes from the bare client, whose references to uids and versions are put right on the way. etcd
-//! waits for the disk. `BOWLINE_BENCH_PINS` says how many pins there are.
+//! The controllers first reconcile one set of objects, to record the writes: claims, snapshots, rendered
+//! releases, server-side apply to the data plane, every status. Then, in each round, they reconcile a fresh
+//! set, and the bare client sends the same writes for another set, with the uids and versions of its objects.
+//! etcd waits for the disk. `BOWLINE_BENCH_PINS` sets the number of ReleasePins.
 
-// A benchmark that cannot run has nothing better to do than to stop.
+// A benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "../tests/cluster/mod.rs"]
@@ -30,11 +30,11 @@ use replay::{Recorder, Script};
 use world::World;
 
 const ROUNDS: usize = 3;
-/// How many pins the bare client writes at a time; the fastest counts.
+/// The number of ReleasePins that the bare client writes at the same time; the fastest round is used.
 const AT_ONCE: [usize; ROUNDS] = [16, 32, 64];
 
 fn main() {
-    // `cargo test --benches` asks whether it runs, not how fast.
+    // `cargo test --benches` only checks that it compiles and starts.
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
@@ -87,7 +87,7 @@ async fn measure(pins: usize) {
     );
 }
 
-/// Runs the controllers on a world until every pin of it is ready, and says how long that took.
+/// Runs the controllers until every ReleasePin of the world is ready, and returns the time that it took.
 async fn reconcile(client: &Client, world: &World) -> Duration {
     let folder = tempfile::tempdir().unwrap();
     let begun = Instant::now();

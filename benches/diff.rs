@@ -1,9 +1,9 @@
-//! Measures the diff against `git diff --no-index --histogram` and GNU `diff` in the same run.
+//! Compares the diff with `git diff --no-index --histogram` and GNU `diff` in the same run.
 //!
-//! What counts are the ratios: the programs are started and read two files, as people use them, while
-//! the engine compares what it holds. Numbers of two runs or two machines do not compare.
+//! Only the ratios matter: the programs are started and read two files, as people use them, while the engine
+//! compares values in memory. Numbers of two runs or two machines are not comparable.
 
-// A benchmark that cannot run has nothing better to do than to stop.
+// A benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::hint::black_box;
@@ -12,15 +12,15 @@ use std::process::Command;
 use std::time::Instant;
 
 use bowline::engine::diff::{Options, diff, lines};
-use bowline::yaml;
 use serde_json::{Value, json};
 
-/// The part of git's time that the diff may take up to `GOAL_BYTES`, where few lines changed.
+/// The goal: the largest part of git's time that the diff may take, for inputs up to `GOAL_BYTES` with few
+/// changed lines.
 const GOAL_PART: f64 = 0.2;
 const GOAL_BYTES: usize = 200_000;
 
 fn main() {
-    // `cargo test --benches` runs this too, to see that it works.
+    // `cargo test --benches` runs this too, to check that it works.
     let measured = std::env::args().any(|argument| argument == "--bench");
     let sizes: &[usize] = match measured {
         true => &[5_000, 50_000, 200_000, 1_000_000],
@@ -47,7 +47,7 @@ fn main() {
     }
 }
 
-/// Checks and measures one case; returns which goals it missed.
+/// Checks and measures one case; returns the goals that it missed.
 fn run(case: &str, before: &[Value], after: &[Value], rounds: usize, is_goal: bool) -> Vec<String> {
     let (old, new) = (text(before), text(after));
     let options = Options::default();
@@ -103,7 +103,7 @@ fn run(case: &str, before: &[Value], after: &[Value], rounds: usize, is_goal: bo
     missed
 }
 
-/// Measures a program over the two files; returns its time and how many lines it calls changed.
+/// Measures a program on the two files; returns its time and its number of changed lines.
 fn program(folder: &Path, name: &str, arguments: &[&str], rounds: usize) -> (f64, usize) {
     let run = || {
         let mut command = Command::new(name);
@@ -113,7 +113,7 @@ fn program(folder: &Path, name: &str, arguments: &[&str], rounds: usize) -> (f64
             .args(["before.yaml", "after.yaml"])
             .output()
             .unwrap();
-        // Both say 1 when the files differ.
+        // Both programs exit with 1 if the files differ.
         assert_eq!(output.status.code(), Some(1), "{name}");
         String::from_utf8(output.stdout).unwrap()
     };
@@ -128,7 +128,7 @@ fn program(folder: &Path, name: &str, arguments: &[&str], rounds: usize) -> (f64
     (seconds, count)
 }
 
-/// Deployments and ConfigMaps until their YAML has about so many bytes.
+/// Deployments and ConfigMaps whose YAML has about this many bytes.
 fn objects(bytes: usize) -> Vec<Value> {
     let mut objects = Vec::new();
     let mut size = 0;
@@ -141,7 +141,7 @@ fn objects(bytes: usize) -> Vec<Value> {
         } else {
             config_map(number)
         };
-        size += yaml::write(&object).len();
+        size += bounded_yaml::write(&object).len();
         objects.push(object);
     }
     objects
@@ -186,7 +186,7 @@ fn config_map(number: usize) -> Value {
     })
 }
 
-/// Changes about so many of a hundred values and lines.
+/// Changes about this percentage of the values and lines.
 fn changed(objects: &[Value], percent: u64) -> Vec<Value> {
     let mut seed = 7;
     let mut objects = objects.to_vec();
@@ -229,7 +229,7 @@ fn change(value: &mut Value, percent: u64, seed: &mut u64) {
     }
 }
 
-/// Turns every list of settings, and the order of the objects, around by a half.
+/// Rotates the order of the objects by a half, and the order of their environment variables.
 fn reordered(objects: &[Value]) -> Vec<Value> {
     let mut objects = objects.to_vec();
     for object in &mut objects {
@@ -244,7 +244,7 @@ fn reordered(objects: &[Value]) -> Vec<Value> {
 }
 
 fn text(objects: &[Value]) -> String {
-    let documents: Vec<String> = objects.iter().map(yaml::write).collect();
+    let documents: Vec<String> = objects.iter().map(bounded_yaml::write).collect();
     documents.join("---\n")
 }
 

@@ -1,11 +1,11 @@
-//! The embedded API beside a real kube-apiserver, in one run on one machine: the same calls
-//! through the same client. `cargo bench` prints the ratios at its end; numbers of two runs or
-//! two machines do not compare.
+//! Compares the embedded API with a real kube-apiserver, in one run on one machine: the same calls through
+//! the same client. `cargo bench` prints the ratios at its end; numbers of two runs or two machines are not
+//! comparable.
 //!
-//! Both sides are durable: SQLite and etcd wait for the disk on every write. Without the
-//! programs of a real cluster its half is skipped, and so are the ratios.
+//! Both sides are durable: SQLite and etcd wait for the disk on every write. Without the programs of a real
+//! cluster, its half and the ratios are skipped.
 
-// A benchmark that cannot run has nothing better to do than to stop.
+// A benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "../tests/cluster/mod.rs"]
@@ -15,19 +15,19 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use bowline::embedded::Embedded;
 use criterion::Criterion;
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Client;
 use kube::api::{Api, ListParams, ObjectMeta, PostParams, WatchEvent, WatchParams};
+use kube_embedded::Embedded;
 use tokio::runtime::Runtime;
 
 const LISTED: usize = 10_000;
 const WATCHERS: usize = 20;
 const LARGE: usize = 10_000;
 const LARGE_BYTES: usize = 100_000;
-/// Set in the process whose memory is measured.
+/// The environment variable of the process whose memory is measured; it names the file of the store.
 const MEMORY: &str = "BOWLINE_BENCH_MEMORY";
 
 fn main() {
@@ -36,18 +36,22 @@ fn main() {
         runtime.block_on(remember(file.as_ref()));
         return;
     }
-    // Clients are made in the runtime that they work in.
+    // A client must be created in the runtime that it uses.
     let _inside = runtime.enter();
     let folder = tempfile::tempdir().unwrap();
     let embedded = runtime
-        .block_on(Embedded::open(&folder.path().join("store.db"), "ana"))
+        .block_on(Embedded::open(
+            &folder.path().join("store.db"),
+            "ana",
+            bowline::api::store_setup(),
+        ))
         .unwrap();
     let options = cluster::Options {
         controllers: false,
         durable: true,
     };
     let cluster = runtime.block_on(cluster::Cluster::start(options));
-    // A client's connection is made in the runtime that uses it.
+    // A client must be created in the runtime that it uses.
     let inside = runtime.enter();
     let mut targets = vec![("embedded", embedded.client("default"))];
     if let Some(cluster) = &cluster {
@@ -68,7 +72,7 @@ fn main() {
     print_memory();
 }
 
-/// Medians of what was measured, by (what, target).
+/// The measured times, by (measurement, target).
 #[derive(Default)]
 struct Times(BTreeMap<(&'static str, &'static str), Vec<f64>>);
 
@@ -135,7 +139,8 @@ fn measure_all(
         let list = runtime.block_on(many.list(&ListParams::default()));
         assert_eq!(list.unwrap().items.len(), LISTED);
     });
-    // All watchers are open before the clock runs; one round is a write and its sight by all.
+    // All watches are open before the measurement starts; one round is a write, until all watches have seen
+    // it.
     let watchers = tokio::sync::Mutex::new(runtime.block_on(open_watches(client)));
     measure("fan-out", 30, 6, &|| {
         let name = format!("seen-{}", made.fetch_add(1, Ordering::Relaxed));
@@ -211,9 +216,11 @@ async fn fill(client: &Client) {
         .await;
 }
 
-/// Stores and lists large objects, in a process of its own.
+/// Stores and lists large objects, in a separate process.
 async fn remember(file: &std::path::Path) {
-    let embedded = Embedded::open(file, "ana").await.unwrap();
+    let embedded = Embedded::open(file, "ana", bowline::api::store_setup())
+        .await
+        .unwrap();
     let api: &Api<ConfigMap> = &Api::default_namespaced(embedded.client("default"));
     println!("resident after opening = {}", resident());
     stream::iter(0..LARGE)
@@ -234,7 +241,7 @@ async fn remember(file: &std::path::Path) {
     println!("resident after listing their metadata = {}", resident());
 }
 
-/// Resident memory now and at most.
+/// The resident memory: current and peak.
 fn resident() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let of = |name: &str| {

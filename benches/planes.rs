@@ -1,13 +1,13 @@
-//! How quickly releases of one data plane are reconciled while another one does not answer, or while
-//! resources beside them cannot be deleted. `cargo bench --bench planes` prints the ratios of the 99th
-//! percentiles to those of the same run in which nothing is wrong.
+//! Measures how fast the releases of one data plane are reconciled while another data plane does not answer,
+//! or while other resources cannot be deleted. `cargo bench --bench planes` prints the ratios of the 99th
+//! percentiles to those without such a fault in the same run.
 //!
-//! Against a real kube-apiserver: the healthy data plane is the cluster itself, the other one is the same
-//! cluster behind a gate that can go silent. What is measured is the time from the write of a rendered
-//! release to the status that says it is ready. Rounds alternate, so that what else the machine does hits
-//! all alike.
+//! It uses a real kube-apiserver: the healthy data plane is the cluster itself, the other one is the same
+//! cluster behind a proxy that can stop answering. It measures the time from the write of a rendered release
+//! to the status that says it is ready. The rounds alternate, so that other load on the machine affects all
+//! of them.
 
-// A benchmark that cannot run has nothing better to do than to stop.
+// A benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "../tests/cluster/mod.rs"]
@@ -37,20 +37,20 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 const NAMESPACE: &str = "planes";
-/// Releases on the healthy data plane, which are measured.
+/// The number of measured releases, on the healthy data plane.
 const MEASURED: usize = 40;
-/// How often each of them changes in a round.
+/// The number of changes of each release in a round.
 const CHANGES: usize = 10;
-/// How many of them are under way at a time.
+/// The number of changes at the same time.
 const AT_ONCE: usize = 4;
-/// Releases on the data plane that goes silent, and releases that cannot end.
+/// The number of releases on the silent data plane, and of releases that cannot be deleted.
 const BAD: usize = 100;
 const ROUNDS: usize = 3;
-/// How long a request to a data plane may take: many are given up within a round.
+/// The deadline of a request to a data plane: short, so that many requests fail within a round.
 const DEADLINE: Duration = Duration::from_millis(500);
 
 fn main() {
-    // `cargo test --benches` asks whether it runs, not how fast.
+    // `cargo test --benches` only checks that it compiles and starts.
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
@@ -78,7 +78,7 @@ async fn measure() {
     for round in 0..ROUNDS {
         quiet.extend(bench.round(3 * round + 1).await);
         bench.silent.store(true, Ordering::SeqCst);
-        // Everything that is there wants something, and goes on wanting it.
+        // Every release of the silent data plane now needs a write, and keeps retrying it.
         bench.stir(round + 1).await;
         silent.extend(bench.round(3 * round + 2).await);
         bench.silent.store(false, Ordering::SeqCst);
@@ -99,7 +99,7 @@ async fn measure() {
     );
 }
 
-/// Prints what was measured, and returns the 99th percentile.
+/// Prints the measured times, and returns the 99th percentile.
 fn told(what: &str, times: &mut [Duration]) -> f64 {
     times.sort();
     let at = |part: f64| times[((times.len() - 1) as f64 * part) as usize].as_secs_f64() * 1000.0;
@@ -116,7 +116,7 @@ fn told(what: &str, times: &mut [Duration]) -> f64 {
 struct Bench {
     client: Client,
     silent: Arc<AtomicBool>,
-    /// The generation of each release that is ready, and when it was heard of.
+    /// The newest ready generation of each release.
     ready: watch::Receiver<HashMap<String, i64>>,
     following: tokio::task::JoinHandle<()>,
 }
@@ -151,7 +151,7 @@ impl Bench {
         }
     }
 
-    /// Runs the controller until what it returns is dropped.
+    /// Runs the controller until the returned sender is dropped.
     fn run(&self) -> tokio::sync::oneshot::Sender<()> {
         let (inner, silent) = (self.client.clone(), self.silent.clone());
         let gate = tower::service_fn(move |request: Request<Body>| {
@@ -209,7 +209,7 @@ impl Bench {
         ready.wait_for(is_ready).await.unwrap();
     }
 
-    /// Changes every measured release so many times, and returns how long each change took.
+    /// Changes every measured release several times, and returns the time of each change.
     async fn round(&self, round: usize) -> Vec<Duration> {
         let changes = futures::stream::iter(0..MEASURED * CHANGES).map(|number| async move {
             let name = format!("web-{}", number % MEASURED);
@@ -222,7 +222,7 @@ impl Bench {
         changes.buffer_unordered(AT_ONCE).collect().await
     }
 
-    /// Changes everything on the other data plane.
+    /// Changes all releases on the other data plane.
     async fn stir(&self, value: usize) {
         let changes = futures::stream::iter(0..BAD);
         let changed = changes.for_each_concurrent(AT_ONCE, |number| async move {
@@ -231,7 +231,7 @@ impl Bench {
         changed.await;
     }
 
-    /// Waits until everything that is there is ready.
+    /// Waits until all releases are ready.
     async fn settled(&self) {
         let releases: Api<RenderedRelease> = Api::namespaced(self.client.clone(), NAMESPACE);
         for release in releases.list(&Default::default()).await.unwrap() {
@@ -240,7 +240,7 @@ impl Bench {
         }
     }
 
-    /// Makes releases, and deletes them while something keeps their resources.
+    /// Creates releases, and deletes them while a finalizer keeps their resources.
     async fn stick(&self, round: usize) {
         let releases: Api<RenderedRelease> = Api::namespaced(self.client.clone(), NAMESPACE);
         for number in 0..BAD {
@@ -251,7 +251,7 @@ impl Bench {
             let now = DeleteParams::default();
             releases.delete(&name, &now).await.unwrap();
         }
-        // All of them are at it.
+        // Wait until the deletion of all of them has started.
         let mut ready = self.ready.clone();
         let none = |ready: &HashMap<String, i64>| !ready.keys().any(|it| it.starts_with("stuck-"));
         ready.wait_for(none).await.unwrap();
@@ -283,7 +283,7 @@ impl Bench {
     }
 }
 
-/// Notes which generation of a release is ready.
+/// Records the ready generation of a release.
 fn note(ready: &mut HashMap<String, i64>, release: &RenderedRelease) {
     let status = release.status.clone().unwrap_or_default();
     let mut conditions = status.conditions.iter();

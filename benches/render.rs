@@ -1,16 +1,16 @@
-//! Rendering beside `helm template` and `kustomize build`, in one run on one machine: checkout-service
-//! of deploy/examples in production-eu, as definitions, as a chart and as a kustomization. All three are
-//! shown to give the same manifests before any clock runs; numbers of two runs or two machines do not
-//! compare.
+//! Compares rendering with `helm template` and `kustomize build`, in one run on one machine: checkout-service
+//! of deploy/examples in production-eu, as definitions, as a chart and as a kustomization. Before the
+//! measurement, the benchmark checks that all three give the same manifests. Numbers of two runs or two
+//! machines are not comparable.
 //!
-//! helm and kustomize are programs that are started, so bowline is measured as one too, beside the call
-//! that its controllers make. Without a program its part is left out.
+//! helm and kustomize are programs that have to be started, so bowline is measured as a program too, and also
+//! as the function call of its controllers. A program that is not installed is skipped.
 
-// A benchmark that cannot run has nothing better to do than to stop.
+// A benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "../tests/cluster/binaries.rs"]
-#[allow(dead_code)] // only kubectl is wanted here
+#[allow(dead_code)] // this benchmark uses only kubectl
 mod binaries;
 #[path = "render"]
 mod render {
@@ -25,7 +25,6 @@ use std::process::Command;
 use std::time::Instant;
 
 use bowline::render::{Library, Rendered};
-use bowline::yaml;
 use render::helm;
 use render::shop::Shop;
 use serde_json::Value;
@@ -33,12 +32,12 @@ use serde_json::Value;
 const COMPONENT: &str = "checkout-service";
 const ENVIRONMENT: &str = "production-eu";
 const NAMESPACE: &str = "shop-production-eu";
-/// What one rendering may take, and how much faster than the others it has to be.
+/// The goals: the time of one rendering, and how much faster than the others it has to be.
 const GOAL_MS: f64 = 2.0;
 const GOAL_TIMES: f64 = 10.0;
 
 fn main() {
-    // `cargo test --benches` runs this too, to see that it works.
+    // `cargo test --benches` runs this too, to check that it works.
     let measured = std::env::args().any(|argument| argument == "--bench");
     let rounds = |rounds: usize| if measured { rounds } else { 1 };
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -67,7 +66,8 @@ fn main() {
     );
 }
 
-/// Measures the call, with and without what earlier calls compiled; returns the time of the former.
+/// Measures the function call, with and without the cache of compiled expressions; returns the time with the
+/// cache.
 fn print_calls(shop: &Shop, library: &Library, rounds: usize) -> f64 {
     let definitions = shop.definitions(COMPONENT);
     let first = median(rounds.div_ceil(10), || {
@@ -93,7 +93,7 @@ fn print_calls(shop: &Shop, library: &Library, rounds: usize) -> f64 {
     again
 }
 
-/// Measures the programs as they are used: started, once for a component.
+/// Measures the programs as they are used: started once for a component.
 fn print_programs(root: &Path, shop: &Shop, ours: &Rendered, call: f64, rounds: usize) {
     let chart = root.join("benches/assets/chart");
     let mut programs: Vec<(&str, Result<PathBuf, String>, Vec<String>)> = Vec::new();
@@ -184,7 +184,7 @@ fn print_programs(root: &Path, shop: &Shop, ours: &Rendered, call: f64, rounds: 
     }
 }
 
-/// Renders more and more components, each with parameters of its own.
+/// Renders more and more components, each with its own parameters.
 fn print_growth(shop: &Shop, library: &Library, counts: &[usize]) {
     let mut definitions = shop.definitions(COMPONENT);
     let mut fewest = None;
@@ -227,7 +227,7 @@ fn vary(definitions: &mut bowline::api::Definitions, number: usize) {
 type Manifests = BTreeMap<[String; 3], Value>;
 
 fn manifests(origin: &str, text: &str) -> Manifests {
-    let documents = yaml::documents(origin, text).unwrap();
+    let documents = bounded_yaml::documents(origin, text).unwrap();
     let values = documents.into_iter().map(|document| document.value);
     values.filter(|value| !value.is_null()).map(keyed).collect()
 }
@@ -243,7 +243,7 @@ fn keyed(object: Value) -> ([String; 3], Value) {
     (key, object)
 }
 
-/// Finds the first place at which two sets of manifests differ.
+/// Finds the first difference between two sets of manifests.
 fn difference(ours: &Manifests, theirs: &Manifests) -> Option<String> {
     let keys = ours.keys().chain(theirs.keys());
     keys.into_iter().find_map(|key| {

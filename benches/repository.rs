@@ -1,10 +1,10 @@
-//! A repository of 20,000 objects, opened; and one of 5,000 releases, collected.
+//! Opens a repository of 20,000 objects, and collects the garbage of one with 5,000 releases.
 //!
-//! `cargo bench --bench repository` prints how the opening compares with reading and hashing the same files,
-//! what one changed file costs, and how a collection compares with `git rm` of the same files. Both sides of
-//! a comparison run in turn in the same process, and the best of several counts.
+//! `cargo bench --bench repository` compares the opening with reading and hashing the same files, prints the
+//! cost of one changed file, and compares a garbage collection with `git rm` of the same files. Both sides of
+//! a comparison run in turn in the same process, and the best of several rounds is used.
 
-// A benchmark that cannot run has nothing better to do than to stop.
+// A benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::path::{Path, PathBuf};
@@ -12,20 +12,20 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use bowline::api::{AuditEntry, Release, ReleasePin};
-use bowline::embedded::Embedded;
-use bowline::embedded::tree::{Layout, TreeOptions};
+use bowline::gitops::tree::{self, Layout, TreeOptions};
 use kube::Api;
 use kube::api::ListParams;
+use kube_embedded::Embedded;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 const ROUNDS: usize = 5;
-/// An opening is short, and the machine is never quiet for long.
+/// Many rounds, because an opening is short and other load disturbs it.
 const OPENINGS: usize = 15;
 
 fn main() {
-    // `cargo test --benches` asks whether it runs, not how fast.
+    // `cargo test --benches` only checks that it compiles and starts.
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
@@ -64,7 +64,7 @@ fn commit(root: &Path) {
     git(root, &["commit", "-q", "-m", "begin"]);
 }
 
-/// A release as `release create` writes it on a repository: by references.
+/// A release as `release create` writes it in a repository: with references.
 fn release(component: &str, number: usize) -> String {
     let reference = |path: &str| {
         format!(
@@ -91,7 +91,7 @@ fn environment(name: &str) -> String {
     )
 }
 
-/// 20,000 objects: 1,000 components with 3 pins and 17 releases each.
+/// 20,000 objects: 1,000 components with 3 ReleasePins and 17 releases each.
 fn fill(root: &Path, components: usize, releases: usize) -> usize {
     let mut count = 0;
     for name in ["dev", "staging", "prod"] {
@@ -118,7 +118,7 @@ fn fill(root: &Path, components: usize, releases: usize) -> usize {
     count
 }
 
-/// Reads and hashes every file that git knows, as one program would.
+/// Reads and hashes every file that git knows, in one process.
 fn read_and_hash(root: &Path) -> Duration {
     let begun = Instant::now();
     let listed = Command::new("git")
@@ -143,7 +143,8 @@ fn options(root: &Path, cache: &Path) -> TreeOptions {
         cache: Some(cache.to_owned()),
         namespace: None,
         beside: None,
-        user: "ana".to_owned(),
+        user: Some("ana".to_owned()),
+        account: "ana".to_owned(),
         variables: std::env::vars_os().collect(),
         layout: Layout::default(),
     }
@@ -169,7 +170,7 @@ fn opening(runtime: &tokio::runtime::Runtime) {
         baseline.push(read_and_hash(&root));
         let cache = place.path().join(format!("cache-{round}"));
         let begun = Instant::now();
-        let opened = runtime.block_on(Embedded::over(options(&root, &cache)));
+        let opened = runtime.block_on(tree::open(options(&root, &cache)));
         let (served, tree) = opened.expect("it opens");
         cold.push(begun.elapsed());
         assert_eq!(runtime.block_on(count::<ReleasePin>(&served)), 3000);
@@ -179,7 +180,7 @@ fn opening(runtime: &tokio::runtime::Runtime) {
         whole.push(begun.elapsed());
         drop((served, tree));
         let begun = Instant::now();
-        let opened = runtime.block_on(Embedded::over(options(&root, &cache)));
+        let opened = runtime.block_on(tree::open(options(&root, &cache)));
         drop(opened.expect("it opens"));
         warm.push(begun.elapsed());
     }
@@ -217,13 +218,13 @@ fn opening(runtime: &tokio::runtime::Runtime) {
 
     let cache = place.path().join("cache-0");
     let (served, tree) = runtime
-        .block_on(Embedded::over(options(&root, &cache)))
+        .block_on(tree::open(options(&root, &cache)))
         .expect("it opens");
     for round in 0..ROUNDS {
         let file = format!("pins/staging/component-{round:04}.yaml");
         let component = format!("component-{round:04}");
-        // What was read within the tick of a clock that it was written in is read once more.
-        let settle = || runtime.block_on(served.sync(&tree)).expect("it follows");
+        // A file that was read in the same clock tick in which it was written is read again.
+        let settle = || runtime.block_on(tree.sync(&served)).expect("it follows");
         while settle().read > 0 {}
         write(
             &root,
@@ -231,7 +232,7 @@ fn opening(runtime: &tokio::runtime::Runtime) {
             &pin(&component, "staging", &format!("{component}-v2")),
         );
         let begun = Instant::now();
-        let synced = runtime.block_on(served.sync(&tree)).expect("it follows");
+        let synced = runtime.block_on(tree.sync(&served)).expect("it follows");
         println!(
             "one file of {} changed: {} read, {} stored, {:.0} ms",
             synced.files,
@@ -251,7 +252,7 @@ fn collecting() {
         let root: PathBuf = place.path().join("deploy");
         begin(&root);
         fill(&root, 50, 100);
-        // The first look at a repository is measured above.
+        // The first reading of a repository is measured above.
         let run = |line: &str| {
             let output = Command::new(env!("CARGO_BIN_EXE_bowline"))
                 .args(line.split_whitespace())

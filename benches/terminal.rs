@@ -1,18 +1,19 @@
-//! The program in a terminal against a real kube-apiserver with many pins and large releases.
+//! Measures the program in a terminal, against a real kube-apiserver with many ReleasePins and large
+//! releases.
 //!
-//! `cargo bench --bench terminal` prints how long it takes from its start to the first row and to the whole
-//! matrix, beside `kubectl get` of the same objects in the same run; the memory that it holds then; what it
-//! costs while nothing happens; and how long a key takes to the screen while others write a thousand times a
+//! `cargo bench --bench terminal` prints the time from the start to the first row and to the whole matrix,
+//! next to `kubectl get` of the same objects in the same run; the memory at that time; the CPU time while
+//! nothing happens; and the time from a key press to the screen while other clients write a thousand times a
 //! second. `BOWLINE_BENCH_PINS`, `BOWLINE_BENCH_RELEASES` and `BOWLINE_BENCH_REST` (seconds) make it smaller;
-//! with `BOWLINE_BENCH_FORM=tree` releases are stored unpacked, of which a server holds only a few.
+//! with `BOWLINE_BENCH_FORM=tree`, releases are stored uncompressed, and a server can hold only a few.
 
-// A benchmark that cannot run has nothing better to do than to stop.
+// A benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "../tests/cluster/mod.rs"]
 mod cluster;
 #[path = "../tests/tui/escapes.rs"]
-#[allow(dead_code)] // the proofs use the rest
+#[allow(dead_code)] // other tests use the rest
 mod escapes;
 #[path = "../tests/tui/pty.rs"]
 #[allow(dead_code)] // as above
@@ -36,17 +37,17 @@ use pty::{LEAVE, Pty};
 use vt100::Screen;
 use world::{Amount, ENVIRONMENTS, NAMESPACE};
 
-/// What takes this long hangs.
+/// The time after which the program is taken to hang.
 const HANG: Duration = Duration::from_secs(300);
 const SIZE: (u16, u16) = (200, 60);
 const ROUNDS: usize = 3;
 const KEYS: usize = 1_000;
-/// Writes a second, by others.
+/// Writes per second by other clients.
 const RATE: u32 = 1_000;
 const WRITERS: usize = 16;
 
 fn main() {
-    // `cargo test --benches` asks whether it runs, not how fast.
+    // `cargo test --benches` only checks that it compiles and starts.
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
@@ -132,7 +133,7 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 
-/// Asks kubectl for everything that the matrix shows.
+/// Lists all objects of the matrix with kubectl.
 fn kubectl(cluster: &cluster::Cluster) -> Duration {
     let began = Instant::now();
     let kinds = "releases.openchoreo.dev,releasepins.openchoreo.dev";
@@ -145,7 +146,7 @@ fn kubectl(cluster: &cluster::Cluster) -> Duration {
     began.elapsed()
 }
 
-/// The component that the cursor is on.
+/// The component under the cursor.
 fn selected(screen: &Screen) -> Option<String> {
     let (_, columns) = screen.size();
     let mut rows = screen.rows(0, columns.into());
@@ -153,7 +154,7 @@ fn selected(screen: &Screen) -> Option<String> {
     row.split_whitespace().next().map(str::to_owned)
 }
 
-/// How long it takes to the first row and until everything is there.
+/// The times until the first row and until the complete matrix.
 fn starts(pty: &mut Pty, components: usize) -> (Duration, Duration) {
     let began = Instant::now();
     pty.wait_for("a row", |screen| screen.contents().contains("service-"));
@@ -168,7 +169,7 @@ fn starts(pty: &mut Pty, components: usize) -> (Duration, Duration) {
     (first, began.elapsed())
 }
 
-/// What the process holds in memory, and the most that it held, in MB.
+/// The resident memory of a process: current and peak, in MB.
 fn memory(id: u32) -> (f64, f64) {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
     let of = |name: &str| {
@@ -179,7 +180,7 @@ fn memory(id: u32) -> (f64, f64) {
     (of("VmRSS:"), of("VmHWM:"))
 }
 
-/// The time that the process has spent on a core.
+/// The CPU time of the process.
 fn spent(id: u32) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
     let fields: Vec<&str> = stat
@@ -198,7 +199,7 @@ fn spent(id: u32) -> Duration {
 async fn rests(pty: &mut Pty, seconds: usize) {
     let id = pty.id();
     let seconds = Duration::from_secs(seconds as u64);
-    // What the start left behind is done first.
+    // The work of the start has to finish first.
     tokio::time::sleep(Duration::from_secs(5)).await;
     let (before, drawn) = (spent(id), pty.bytes());
     tokio::time::sleep(seconds).await;
@@ -213,7 +214,7 @@ async fn rests(pty: &mut Pty, seconds: usize) {
     );
 }
 
-/// Moves the cursor while others write, and prints how long a key takes to the screen.
+/// Moves the cursor while other clients write, and prints the time from a key press to the screen.
 async fn under_load(what: &str, pty: &mut Pty, client: &Client, there: Amount) {
     let (written, stop) = (
         Arc::new(AtomicUsize::new(0)),
@@ -240,7 +241,7 @@ async fn under_load(what: &str, pty: &mut Pty, client: &Client, there: Amount) {
                 is.is_some() && is != was
             });
             times.push(pressed.elapsed());
-            // As fast as a key repeats, which is as fast as anybody presses it.
+            // As fast as a held key repeats.
             std::thread::sleep(Duration::from_millis(20).saturating_sub(pressed.elapsed()));
         }
         times
@@ -261,7 +262,7 @@ async fn under_load(what: &str, pty: &mut Pty, client: &Client, there: Amount) {
     );
 }
 
-/// Writes statuses of pins at a rate, or as fast as the server takes them.
+/// Writes the status of ReleasePins at a fixed rate, or as fast as the server accepts it.
 async fn write(client: Client, there: Amount, written: Arc<AtomicUsize>, stop: Arc<AtomicBool>) {
     let pins: Api<ReleasePin> = Api::namespaced(client, NAMESPACE);
     let mut clock = tokio::time::interval(Duration::from_millis(10));
@@ -297,8 +298,8 @@ fn leaves(pty: Pty) {
     assert!(pty.ended().status.success());
 }
 
-/// The same keys against `bowline serve`, which takes more writes a second than two cores let a
-/// kube-apiserver take beside the program.
+/// The same keys against `bowline serve`, which accepts more writes per second than a kube-apiserver that
+/// shares two cores with the program.
 async fn served(home: &Path) {
     let there = Amount {
         pins: 5_000,

@@ -1,10 +1,10 @@
-//! What a key and an event cost in the terminal UI with many rows.
+//! Measures the cost of a key press and of an event in the terminal UI with many rows.
 //!
-//! Section "filter": components in three environments, at a hundredth, a tenth and all of 100,000. The first
-//! figure of a filter is the slowest of its key presses, each of which is read, made ready and run over the
-//! rows. Numbers of two machines do not compare, the ratio does.
+//! Section "filter": components in three environments, with 1 %, 10 % and 100 % of 100,000. The first number
+//! of a filter is its slowest key press; a key press parses, prepares and applies the filter to the rows.
+//! Numbers of two machines are not comparable, but their ratios are.
 
-// A benchmark that cannot run has nothing better to do than to stop.
+// A benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::hint::black_box;
@@ -13,6 +13,7 @@ use std::time::Instant;
 use bowline::api::{Environment, Release, ReleasePin};
 use bowline::engine::world::feed::Touched;
 use bowline::engine::world::{Event, Key, Source, World};
+use bowline::subjects::release_pin::READ_BY_GC;
 use bowline::tui::filter::{Filter, read};
 use bowline::tui::jump::Jump;
 use bowline::tui::keymap::Keymap;
@@ -102,7 +103,7 @@ fn object<K: serde::de::DeserializeOwned>(mut value: Value, kind: &str, name: &s
     serde_json::from_value(value).unwrap()
 }
 
-/// Names as people give them: a few words and a number.
+/// Realistic names: a few words and a number.
 fn component(number: usize) -> String {
     let words = [
         "checkout", "cart", "ledger", "search", "notifier", "catalog", "Orders", "pricing",
@@ -179,7 +180,7 @@ fn fill(components: usize) -> World {
             world.pins(Event::Applied(made));
         }
     }
-    world.all_listed();
+    world.all_listed(&READ_BY_GC);
     world
 }
 
@@ -187,7 +188,7 @@ fn milliseconds(begun: Instant) -> f64 {
     begun.elapsed().as_secs_f64() * 1e3
 }
 
-/// Making all rows, an event, and the rows of one screen.
+/// Measures building all rows, an event, and the rows of one screen.
 fn rows(world: &mut World, components: usize, rounds: usize) {
     let mut roster = Roster::new(Kind::Components, Some("shop"), "ana");
     let begun = Instant::now();
@@ -201,7 +202,7 @@ fn rows(world: &mut World, components: usize, rounds: usize) {
         let number = round.wrapping_mul(7919) % components;
         let moved = pin(number, "production", round % RELEASES, round % 3 == 0);
         let touched = Touched {
-            source: Source::Pins,
+            source: Source::RELEASE_PINS,
             key: Some(Key::new("shop", moved.metadata.name.as_deref().unwrap())),
             component: Some(component(number).into()),
         };
@@ -221,7 +222,7 @@ fn rows(world: &mut World, components: usize, rounds: usize) {
     );
 }
 
-/// Types filters letter by letter, and deletes them again at once.
+/// Types filters letter by letter, then sets each one as a whole.
 fn filter(world: &World, components: usize) {
     let mut roster = Roster::new(Kind::Components, Some("shop"), "ana");
     roster.rebuild(world, now());
@@ -246,7 +247,7 @@ fn filter(world: &World, components: usize) {
             total += taken;
         }
         let shown = roster.len();
-        // The whole of it at once, as when it is pasted or a letter is deleted.
+        // The whole filter at once, as when it is pasted.
         roster.set_filter(Filter::default());
         roster.set_filter(read("zzzz").filter);
         let begun = Instant::now();

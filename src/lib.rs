@@ -1,40 +1,48 @@
 //! bowline: release promotion on Kubernetes.
 //!
-//! The map of modules, lowest last. An arrow of dependency points down only, and
-//! the test in `architecture.rs` fails on one that points up.
+//! The modules, from the highest layer to the lowest. A module uses only lower layers; the test in
+//! `architecture.rs` fails on any other dependency.
 //!
-//! | module       | what it is for |
+//! | module       | purpose |
 //! |--------------|----------------|
-//! | [`cli`]      | the verbs: everything that reads arguments or prints |
+//! | [`cli`]      | the verbs: all code that reads arguments or prints |
 //! | [`tui`]      | the terminal UI |
-//! | [`controllers`] | reconcile loops: from a pin to running resources |
-//! | [`engine`]   | actions on releases, and what they read |
+//! | [`controllers`] | reconcile loops: from a ReleasePin to running resources |
+//! | [`subjects`] | a folder per kind that has revisions: rows, rules, actions |
+//! | [`engine`]   | the parts that all subjects share: the read model, the diff |
 //! | [`render`]   | definitions and settings to manifests; pure |
 //! | [`resolve`]  | references of a release to definitions: git, embedded, compressed |
-//! | [`connect`]  | a target (cluster, embedded store) to a `kube::Client`; the only file that names a backend |
-//! | [`embedded`] | the in-process Kubernetes API over one SQLite file |
+//! | [`connect`]  | a target (cluster, embedded store) to a `kube::Client`; the only module that names a backend |
+//! | [`gitops`]   | a git work tree as a target: its files as objects |
 //! | [`api`]      | the kinds: types, labels, names; no I/O |
-//! | [`yaml`], [`text`], [`cel`], [`git`] | the doors: foreign YAML, text for terminals, bounded expressions, the user's git |
+//! | [`git`]      | runs the user's git |
+//! | [`text`]     | cleans foreign text for terminals |
+//! | [`small_file`] | reads small files of settings, with a limit |
+//! | [`child`]    | runs other programs, with limits |
+//!
+//! The crates in `crates/` are below all modules: `kube_embedded` is a Kubernetes API in the process,
+//! `bounded_yaml` reads and edits foreign YAML, `bounded_cel` evaluates foreign expressions.
 
 pub mod api;
 #[cfg(test)]
 mod architecture;
-pub mod cel;
+pub mod child;
 pub mod cli;
 pub mod connect;
 pub mod controllers;
-pub mod embedded;
 pub mod engine;
 pub mod git;
+pub mod gitops;
 pub mod render;
 pub mod resolve;
+pub mod small_file;
+pub mod subjects;
 pub mod text;
 #[cfg(test)]
 mod texts;
 pub mod tui;
-pub mod yaml;
 
-/// Here and not in `main.rs`, so that tests and benchmarks run with what users run.
+/// Here and not in `main.rs`, so that tests and benchmarks use the same allocator as users.
 #[cfg(not(target_env = "msvc"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

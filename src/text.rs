@@ -1,36 +1,36 @@
-//! The one place that cleans foreign text for a terminal, and words ages and sizes there.
+//! Cleans foreign text for a terminal, and formats ages and sizes. No other module does that.
 //!
-//! Names, messages, log lines and file contents come from clusters and repositories that
-//! others write to. Nothing in them may move the cursor, change colours, reorder what is
-//! read or hide a difference between two names. This module removes what could; it does
-//! not colour, wrap or align.
+//! Names, messages, log lines and file contents come from clusters and repositories that other people write
+//! to. They must not move the cursor, change colours, reorder text or hide a difference between two names.
+//! This module removes the characters that could; it does not colour, wrap or align.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+pub use kube_embedded::human_duration as age;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// Stands where something that must not reach a terminal was.
+/// Replaces a character that must not reach a terminal.
 pub const MARKER: char = '\u{fffd}';
 
-/// Ends a text that was cut.
+/// The end of a shortened text.
 pub const ELLIPSIS: char = '…';
 
-/// One column can carry any number of combining marks; more bytes than this are cut.
+/// The largest size of a grapheme in bytes: one column can have any number of combining marks.
 const GRAPHEME_BYTES: usize = 32;
 
-/// Replaces everything that could steer a terminal or hide text; newlines and tabs stay.
+/// Replaces all characters that could control a terminal or hide text; newlines and tabs stay.
 pub fn clean(text: &str) -> Cow<'_, str> {
     scrub(text, false)
 }
 
-/// Like [`clean`], and newlines and tabs become a space: for text that must stay on one line.
+/// Like [`clean`], but newlines and tabs become a space, for text that must stay on one line.
 pub fn line(text: &str) -> Cow<'_, str> {
     scrub(text, true)
 }
 
-/// Like [`clean`], and every line after the first is indented: foreign text of several lines cannot look
+/// Like [`clean`], but indents every line after the first, so that foreign text of several lines cannot look
 /// like another message.
 pub fn block(text: &str) -> Cow<'_, str> {
     match clean(text) {
@@ -39,11 +39,11 @@ pub fn block(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Cleans everything that is written to it, as [`clean`] does. Bytes that are not UTF-8 become [`MARKER`].
+/// A writer that cleans its input like [`clean`]. Bytes that are not UTF-8 become [`MARKER`].
 pub struct CleanWriter<W>(pub W);
 
 impl<W: Write> Write for CleanWriter<W> {
-    /// Takes all bytes, or fails.
+    /// Writes all bytes, or fails.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
         self.0.write_all(clean(&text).as_bytes())?;
@@ -55,33 +55,7 @@ impl<W: Write> Write for CleanWriter<W> {
     }
 }
 
-/// Words a span of seconds as kubectl does: two or three figures, never more.
-pub fn age(seconds: i64) -> String {
-    const MINUTE: i64 = 60;
-    const HOUR: i64 = 60 * MINUTE;
-    const DAY: i64 = 24 * HOUR;
-    const YEAR: i64 = 365 * DAY;
-    let pair = |large: i64, a: char, small: i64, b: char| match small {
-        0 => format!("{large}{a}"),
-        small => format!("{large}{a}{small}{b}"),
-    };
-    match seconds {
-        // Clocks of two machines differ a little.
-        i64::MIN..=-2 => "<invalid>".to_owned(),
-        -1 => "0s".to_owned(),
-        _ if seconds < 2 * MINUTE => format!("{seconds}s"),
-        _ if seconds < 10 * MINUTE => pair(seconds / MINUTE, 'm', seconds % MINUTE, 's'),
-        _ if seconds < 3 * HOUR => format!("{}m", seconds / MINUTE),
-        _ if seconds < 8 * HOUR => pair(seconds / HOUR, 'h', seconds / MINUTE % 60, 'm'),
-        _ if seconds < 2 * DAY => format!("{}h", seconds / HOUR),
-        _ if seconds < 8 * DAY => pair(seconds / DAY, 'd', seconds / HOUR % 24, 'h'),
-        _ if seconds < 2 * YEAR => format!("{}d", seconds / DAY),
-        _ if seconds < 8 * YEAR => pair(seconds / YEAR, 'y', seconds / DAY % 365, 'd'),
-        _ => format!("{}y", seconds / YEAR),
-    }
-}
-
-/// Counts things whose word takes an s: `1 pin`, `2 pins`.
+/// Formats a count with a word whose plural ends in s: `1 pin`, `2 pins`.
 pub fn counted(count: usize, words: &str) -> String {
     let word = match count {
         1 => words.strip_suffix('s').unwrap_or(words),
@@ -90,7 +64,7 @@ pub fn counted(count: usize, words: &str) -> String {
     format!("{count} {word}")
 }
 
-/// Words a number of bytes: `812 B`, `4.7 KB`, `52 KB`, `1.3 MB`.
+/// Formats a number of bytes: `812 B`, `4.7 KB`, `52 KB`, `1.3 MB`.
 pub fn bytes(count: u64) -> String {
     let mut size = count as f64;
     let mut unit = "B";
@@ -107,7 +81,7 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
-/// Writes a word as a shell reads it.
+/// Quotes a word for a shell.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
@@ -116,7 +90,7 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// Counts the terminal columns of a text after cleaning it to one line.
+/// Returns the number of terminal columns of a text after it is cleaned to one line.
 pub fn width(text: &str) -> usize {
     line(text).graphemes(true).map(columns).sum()
 }
@@ -126,7 +100,7 @@ pub fn fit(text: &str, columns: usize) -> String {
     let cleaned = line(text);
     let mut out = String::new();
     let mut used = 0;
-    // Where the text would have to end to leave a column for the ellipsis.
+    // The end of the text that leaves a column for the ellipsis.
     let mut room_for_ellipsis = 0;
     for grapheme in cleaned.graphemes(true) {
         let wide = self::columns(grapheme);
@@ -146,9 +120,10 @@ pub fn fit(text: &str, columns: usize) -> String {
     out
 }
 
-/// Like [`fit`], for names: it is the middle that goes, for names that begin alike differ in their ends.
+/// Like [`fit`], for names: it removes the middle, because names with the same beginning often differ at the
+/// end.
 pub fn fit_name(text: &str, columns: usize) -> String {
-    // Where so little is left, no end says anything.
+    // With fewer columns, the end of the name would not help.
     const LEAST: usize = 6;
     if columns < LEAST || width(text) <= columns {
         return fit(text, columns);
@@ -198,7 +173,7 @@ fn scrub(text: &str, one_line: bool) -> Cow<'_, str> {
         } else if !is_unsafe(c) {
             out.push(c);
         } else if c == '\r' && rest.peek() == Some(&'\n') {
-            // A Windows line end; the newline that follows says it.
+            // A carriage return before a newline is removed.
         } else if is_emoji_glue(c) && out.chars().next_back().is_some_and(is_pictograph) {
             // An emoji loses its variant, not its text.
         } else {
@@ -208,8 +183,7 @@ fn scrub(text: &str, one_line: bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Tells whether a text has nothing but what a typewriter has on one line: most have, and whole chunks
-/// are seen at a glance.
+/// Returns whether a text contains only printable ASCII. It is fast, because it checks whole chunks.
 fn is_plain(text: &str) -> bool {
     let is_fine = |byte: &u8| matches!(byte, b' '..=b'~');
     text.as_bytes()
@@ -221,7 +195,7 @@ fn is_layout(c: char) -> bool {
     matches!(c, '\n' | '\t')
 }
 
-/// Tells whether a character steers a terminal, reorders text or is drawn as nothing.
+/// Returns whether a character controls a terminal, reorders text or is invisible.
 pub fn is_unsafe(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
@@ -240,7 +214,7 @@ pub fn is_unsafe(c: char) -> bool {
         // Egyptian, shorthand and musical format controls; tags and more variation selectors.
         '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => true,
         '\u{e0000}'..='\u{e0fff}' => true,
-        // Arabic and Kaithi number signs are format characters that are drawn.
+        // Arabic and Kaithi number signs are visible format characters.
         _ => false,
     }
 }
@@ -254,41 +228,66 @@ fn is_pictograph(c: char) -> bool {
         | '\u{2b00}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}')
 }
 
+/// Splits an address into its scheme and the rest.
+pub fn split_scheme(address: &str) -> Option<(&str, &str)> {
+    address.split_once("://").filter(|(scheme, _)| {
+        scheme
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    })
+}
+
+/// Formats an address, even an invalid one, for messages: no credentials, one line. `is_server` returns
+/// whether a text is a host with a port.
+pub fn address(address: &str, is_server: impl Fn(&str) -> bool) -> String {
+    let (scheme, rest) = match split_scheme(address) {
+        Some((scheme, rest)) => (Some(scheme), rest),
+        None => (None, address),
+    };
+    let cut = rest.find(['?', '#']).unwrap_or(rest.len());
+    let (rest, hidden) = rest.split_at(cut);
+    // An address may be invalid in any way: everything before the last sign that can end credentials is
+    // handled as credentials, except the plain user of an ssh address.
+    let lower = rest.to_ascii_lowercase();
+    let end = rest.rfind('@').map(|at| (at, 1));
+    let encoded = lower.rfind("%40").map(|at| (at, 3));
+    let rest = match end.max(encoded) {
+        Some((at, width)) => {
+            let user = rest.get(..at).unwrap_or_default();
+            let after = rest.get(at + width..).unwrap_or_default();
+            let plain = matches!(scheme, None | Some("ssh"))
+                && !user.is_empty()
+                && user.len() <= 32
+                && user
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+            if plain {
+                format!("{user}@{after}")
+            } else {
+                format!("***@{after}")
+            }
+        }
+        None => match rest.split_once('/').unwrap_or((rest, "")) {
+            // A text that is not a port may be a part of a password.
+            (authority, path)
+                if authority.contains(':') && scheme.is_some() && !is_server(authority) =>
+            {
+                format!("***/{path}")
+            }
+            _ => rest.to_owned(),
+        },
+    };
+    let scheme = scheme
+        .map(|scheme| format!("{scheme}://"))
+        .unwrap_or_default();
+    let hidden = if hidden.is_empty() { "" } else { "?***" };
+    fit(&format!("{scheme}{rest}{hidden}"), 256)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn ages_have_two_or_three_figures() {
-        const MINUTE: i64 = 60;
-        const HOUR: i64 = 3600;
-        const DAY: i64 = 24 * HOUR;
-        for (seconds, words) in [
-            (-5, "<invalid>"),
-            (-1, "0s"),
-            (0, "0s"),
-            (119, "119s"),
-            (120, "2m"),
-            (135, "2m15s"),
-            (9 * MINUTE + 59, "9m59s"),
-            (10 * MINUTE + 30, "10m"),
-            (179 * MINUTE, "179m"),
-            (3 * HOUR, "3h"),
-            (7 * HOUR + 59 * MINUTE, "7h59m"),
-            (8 * HOUR + 59 * MINUTE, "8h"),
-            (47 * HOUR, "47h"),
-            (2 * DAY, "2d"),
-            (2 * DAY + 3 * HOUR, "2d3h"),
-            (8 * DAY + 3 * HOUR, "8d"),
-            (729 * DAY, "729d"),
-            (730 * DAY, "2y"),
-            (731 * DAY, "2y1d"),
-            (9 * 365 * DAY, "9y"),
-        ] {
-            assert_eq!(age(seconds), words, "{seconds}");
-        }
-    }
 
     #[test]
     fn sizes_have_two_or_three_figures() {

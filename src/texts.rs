@@ -1,28 +1,26 @@
 //! A table of the texts that users read, for review: a test compares it with `snapshots/texts.snap`.
 //!
-//! The table takes each text from the value that the program uses: the clap commands, the errors, the keymaps,
-//! the schemas. It does not contain messages that a function formats on the spot (findings of `check`, problems
-//! of templates, conditions of the controllers); their own tests compare them.
+//! The table takes each text from the value that the program uses: the clap commands, the errors, the
+//! keymaps, the schemas. It does not contain messages that a function formats (findings of `check`,
+//! problems of templates, conditions of the controllers); their own tests compare them.
 
 use std::time::Duration;
 
 use clap::{Arg, Command};
 use serde_json::Value;
 
-use crate::api;
 use crate::api::environment::PipelineFault;
-use crate::connect;
 use crate::controllers::metrics::Metrics;
-use crate::engine::apply::ApplyError;
-use crate::engine::claim::ClaimError;
-use crate::engine::matrix::Health;
 use crate::engine::ownership::GitOps;
-use crate::engine::rules::Refusal;
 use crate::git::commit::CommitError;
 use crate::resolve::git::Cause;
+use crate::subjects::release_pin::apply::ApplyError;
+use crate::subjects::release_pin::claim::ClaimError;
+use crate::subjects::release_pin::matrix::Health;
+use crate::subjects::release_pin::rules::{MarkedBad, Refusal, Step};
 use crate::tui::action::Mode;
 use crate::tui::keymap::{self, Keymap};
-use crate::{cli, tui, yaml};
+use crate::{api, cli, connect, tui};
 
 /// A text and its source.
 type Text = (String, String);
@@ -111,6 +109,17 @@ fn refusals() -> Vec<Refusal> {
         Refusal::NoPin {
             component: component(),
             environment: environment(),
+            step: Step::Promote {
+                from: text("dev"),
+                to: environment(),
+            },
+        },
+        Refusal::NoPin {
+            component: component(),
+            environment: environment(),
+            step: Step::Deploy {
+                environment: text("dev"),
+            },
         },
         Refusal::NameTaken {
             name: text("a-b-c"),
@@ -170,6 +179,14 @@ fn refusals() -> Vec<Refusal> {
             environment: environment(),
             release: release(),
             holds: text("ana, INC-42"),
+            ids: Vec::new(),
+        },
+        Refusal::Held {
+            component: component(),
+            environment: environment(),
+            release: release(),
+            holds: text("ana, INC-42; bob"),
+            ids: vec![text("hold-1"), text("hold-2")],
         },
         Refusal::OwnedByGit {
             component: component(),
@@ -205,6 +222,15 @@ fn refusals() -> Vec<Refusal> {
         Refusal::NoLastGood {
             component: component(),
             environment: environment(),
+            bad: Vec::new(),
+        },
+        Refusal::NoLastGood {
+            component: component(),
+            environment: environment(),
+            bad: vec![MarkedBad {
+                release: release(),
+                why: Some(text("by cleo: leaks connections")),
+            }],
         },
         Refusal::NotObserved {
             component: component(),
@@ -229,6 +255,15 @@ fn refusals() -> Vec<Refusal> {
             component: component(),
             environment: environment(),
         },
+        Refusal::CloneEnds {
+            component: component(),
+            environment: environment(),
+        },
+        Refusal::NotRead {
+            component: component(),
+            environment: environment(),
+            why: text("pins/staging/cart.yaml is not checked out"),
+        },
         Refusal::NotOnRecord {
             component: component(),
             environment: environment(),
@@ -237,13 +272,23 @@ fn refusals() -> Vec<Refusal> {
         Refusal::NoHold {
             component: component(),
             environment: environment(),
+        },
+        Refusal::NoSuchHold {
+            component: component(),
+            environment: environment(),
+            id: text("hold-2"),
             known: vec![text("hold-1")],
+        },
+        Refusal::SeveralHolds {
+            component: component(),
+            environment: environment(),
+            holds: vec![text("hold-1: ana, INC-42"), text("hold-2: bob")],
         },
     ]
 }
 
-/// Names a variant. The match has no `_`, so that a new variant does not compile until somebody adds it here
-/// and to [`refusals`].
+/// Returns the name of a variant. The match has no `_`, so that a new variant does not compile until
+/// somebody adds it here and to [`refusals`].
 fn variant(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::NoComponent { .. } => "NoComponent",
@@ -276,8 +321,12 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::NoRevision { .. } => "NoRevision",
         Refusal::BadRetention { .. } => "BadRetention",
         Refusal::NothingBefore { .. } => "NothingBefore",
+        Refusal::CloneEnds { .. } => "CloneEnds",
+        Refusal::NotRead { .. } => "NotRead",
         Refusal::NotOnRecord { .. } => "NotOnRecord",
         Refusal::NoHold { .. } => "NoHold",
+        Refusal::NoSuchHold { .. } => "NoSuchHold",
+        Refusal::SeveralHolds { .. } => "SeveralHolds",
     }
 }
 
@@ -325,6 +374,33 @@ fn errors() -> Vec<Text> {
             name: text("prod"),
             file: "/kubeconfig/config".into(),
         },
+        connect::Error::Setting {
+            context: text("prod"),
+            wrong: connect::BadSetting::Server(text("localhost:6443")),
+        },
+        connect::Error::Setting {
+            context: text("prod"),
+            wrong: connect::BadSetting::Proxy(text("socks5://localhost:1080")),
+        },
+        connect::Error::Setting {
+            context: text("prod"),
+            wrong: connect::BadSetting::Token,
+        },
+        connect::Error::Setting {
+            context: text("prod"),
+            wrong: connect::BadSetting::TokenFile {
+                file: text("/run/token"),
+                why: text("permission denied"),
+            },
+        },
+        connect::Error::Setting {
+            context: text("prod"),
+            wrong: connect::BadSetting::Impersonated,
+        },
+        connect::Error::Setting {
+            context: text("prod"),
+            wrong: connect::BadSetting::Provider(text("gcp")),
+        },
         connect::Error::PluginWantsTerminal {
             context: text("prod"),
             command: text("aws"),
@@ -347,6 +423,10 @@ fn errors() -> Vec<Text> {
             target: text("context prod"),
             kinds: text("releasepins.openchoreo.dev/v1alpha1"),
             flag: text(" --context prod"),
+        },
+        connect::Error::StoreWithoutKinds {
+            file: "/data/bowline.db".into(),
+            kinds: text("Release (openchoreo.dev/v1alpha1)"),
         },
         connect::Error::Unanswered {
             target: text("context prod"),
@@ -512,7 +592,7 @@ fn schemas(into: &mut Vec<Text>) {
         }
     }
     let policies = include_str!("../deploy/policies.yaml");
-    for document in yaml::documents("policies.yaml", policies).unwrap() {
+    for document in bounded_yaml::documents("policies.yaml", policies).unwrap() {
         let name = document.value["metadata"]["name"]
             .as_str()
             .unwrap_or_default();
@@ -565,9 +645,9 @@ fn table() -> Vec<Text> {
     texts
 }
 
-/// Tells whether a text has a phrase as whole words, without case.
+/// Returns whether a text contains a phrase as whole words, ignoring case.
 fn has(text: &str, phrase: &str) -> bool {
-    // Keys of the tour stand in braces.
+    // Keys of the tour are in braces.
     let mut parts = text.split(['{', '}']).enumerate();
     let shown = |at: usize| phrase.contains('{') || at.is_multiple_of(2);
     let text = parts

@@ -1,4 +1,4 @@
-//! Writes that were seen, and a client that makes the same ones again on another world.
+//! Records writes, and replays the same writes on another set of objects.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,18 +14,18 @@ use serde_json::Value;
 
 use crate::world::World;
 
-/// A write, and what came of it.
+/// A write, and its answer.
 #[derive(Clone)]
 struct Write {
     method: Method,
     uri: String,
     headers: HeaderMap,
     body: String,
-    /// The uid and the version in the answer, which later writes may name.
+    /// The uid and the version in the answer, which later writes may contain.
     answered: Option<(String, String)>,
 }
 
-/// Takes note of every write that succeeds.
+/// Records every successful write.
 #[derive(Clone, Default)]
 pub struct Recorder(Arc<Mutex<Vec<Write>>>);
 
@@ -70,11 +70,11 @@ fn names(body: &[u8]) -> Option<(String, String)> {
     Some((text("uid")?, text("resourceVersion")?))
 }
 
-/// The writes of a world, in order for each pin.
+/// The writes of a world, in order for each ReleasePin.
 pub struct Script {
     from: String,
     from_data_plane: String,
-    /// Those that are for no pin in particular.
+    /// The writes that belong to no ReleasePin.
     first: Vec<Write>,
     of_pins: BTreeMap<String, Vec<Write>>,
     pins: BTreeMap<String, [(String, String); 2]>,
@@ -90,13 +90,13 @@ impl Script {
             pins: world.pins.clone(),
         };
         for write in std::mem::take(&mut *recorder.0.lock().unwrap()) {
-            // Others need a namespace before it is anybody's turn.
+            // The other writes need the namespace, so its creation comes first.
             if write.uri.starts_with("/api/v1/namespaces?") {
                 script.first.push(write);
                 continue;
             }
             let whole = format!("{} {}", write.uri, write.body);
-            // Names of components are words: c1 is not in c11.
+            // The name of a component is compared as a whole word: c1 is not in c11.
             let mut words = whole.split(|c: char| !c.is_ascii_alphanumeric());
             let of = words.find(|word| world.pins.contains_key(*word));
             match of {
@@ -115,7 +115,8 @@ impl Script {
         self.first.len() + self.of_pins.values().map(Vec::len).sum::<usize>()
     }
 
-    /// Makes the same writes on another world, so many pins at once, and says how long that took.
+    /// Sends the same writes for another world, for `at_once` ReleasePins at the same time, and returns the
+    /// time that it took.
     pub async fn replay(&self, client: &Client, world: &World, at_once: usize) -> Duration {
         let begun = Instant::now();
         self.play(client, world, &self.first, BTreeMap::new()).await;
@@ -140,7 +141,7 @@ impl Script {
     ) {
         for write in writes {
             let put_right = |text: &str| {
-                // The longer name first: the shorter begins it.
+                // The longer name is replaced first, because it begins with the shorter one.
                 let mut text = text
                     .replace(&self.from_data_plane, &world.data_plane())
                     .replace(&self.from, &world.namespace);
@@ -172,9 +173,9 @@ impl Script {
     }
 }
 
-/// Takes note that an object there is one here, by uid and version.
+/// Records that an object of the recorded world is an object of this world, by uid and version.
 fn same(known: &mut BTreeMap<String, String>, there: &(String, String), here: &(String, String)) {
     known.insert(there.0.clone(), here.0.clone());
-    // As JSON writes it: a version is a number that other texts may have too.
+    // In JSON quotes, because the number of a version may occur in other texts too.
     known.insert(format!("\"{}\"", there.1), format!("\"{}\"", here.1));
 }

@@ -1,12 +1,12 @@
-//! Many pins, each with a release, as people leave them: claimed and on record, and not reconciled yet.
+//! Creates many ReleasePins, each with a claimed release and an audit entry, not reconciled yet.
 
 use std::collections::BTreeMap;
 
 use bowline::api::pin::ReleasePin;
 use bowline::api::{labels, names};
-use bowline::engine::actions::release::{Source, release};
-use bowline::engine::catalog::Catalog;
-use bowline::engine::recording::Scribe;
+use bowline::subjects::release_pin::actions::release::{Source, release};
+use bowline::subjects::release_pin::catalog::Catalog;
+use bowline::subjects::release_pin::recording::Scribe;
 use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
@@ -15,7 +15,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-/// What each component is made of.
+/// The definitions of each component.
 const DEFINITIONS: &str = r#"
 apiVersion: openchoreo.dev/v1alpha1
 kind: ComponentTypeDefinition
@@ -52,7 +52,8 @@ const AT_ONCE: usize = 16;
 pub struct World {
     pub namespace: String,
     client: Client,
-    /// What later writes may name of each component: the uids and versions of its release and its pin.
+    /// The uids and versions of the release and the ReleasePin of each component, which later writes may
+    /// contain.
     pub pins: BTreeMap<String, [(String, String); 2]>,
 }
 
@@ -76,7 +77,7 @@ impl World {
         world
     }
 
-    /// The namespace that the resources are for.
+    /// The namespace of the resources in the data plane.
     pub fn data_plane(&self) -> String {
         format!("{}-dev", self.namespace)
     }
@@ -129,7 +130,7 @@ impl World {
             .unwrap();
     }
 
-    /// Waits until every pin is ready.
+    /// Waits until every ReleasePin is ready.
     pub async fn ready(&self) {
         let pins: Api<ReleasePin> = Api::namespaced(self.client.clone(), &self.namespace);
         let found = watcher(pins, watcher::Config::default()).default_backoff();

@@ -1,4 +1,4 @@
-//! Where helm comes from: an installed v4, or a build from Go modules that is kept.
+//! Finds helm: an installed v4, or a build from Go modules, which is cached.
 
 use std::env;
 use std::ffi::OsStr;
@@ -8,10 +8,10 @@ use std::process::Command;
 
 const VERSION: &str = "v4.3.1";
 
-/// Finds helm, building it once where Go is installed.
+/// Finds helm; if only Go is installed, builds helm once.
 ///
 /// # Errors
-/// One line that says what is missing.
+/// A message of one line that names the missing program.
 pub fn find() -> Result<PathBuf, String> {
     let installed = Command::new("helm")
         .args(["version", "--template={{.Version}}"])
@@ -36,7 +36,7 @@ fn build(cache: &Path, helm: &Path) -> Result<(), String> {
     let text = |error: std::io::Error| error.to_string();
     fs::create_dir_all(cache).map_err(text)?;
     let lock = File::create(cache.join("lock")).map_err(text)?;
-    // Two that start together must not both build.
+    // Two processes that start at the same time must not both build.
     lock.lock().map_err(text)?;
     if helm.is_file() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The worked example, read from its files.
+//! Reads the example shop from its files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,6 @@ use bowline::api::{
     Environment, Workload,
 };
 use bowline::render::{self, Inputs, Library, Rendered};
-use bowline::yaml;
 use kube::ResourceExt;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -35,7 +34,7 @@ impl Shop {
         shop
     }
 
-    /// Returns what a component is made of, resolved.
+    /// Returns the resolved definitions of a component.
     pub fn definitions(&self, component: &str) -> Definitions {
         let component: Component = self.named("Component", component);
         let (_, type_name) = component.spec.type_parts().unwrap();
@@ -57,7 +56,7 @@ impl Shop {
         }
     }
 
-    /// Renders with the settings that the example has for its components in the environment.
+    /// Renders with the example's settings for the component in the environment.
     pub fn render(
         &self,
         definitions: &Definitions,
@@ -65,7 +64,7 @@ impl Shop {
         library: &Library,
     ) -> Rendered {
         let is_here = |found: &&Environment| found.name_any() == environment;
-        // A component that was renamed for a measurement keeps the settings of the one that it was.
+        // A component that was renamed for a measurement keeps the settings of the original component.
         let owner = definitions.workload.name_any();
         let settings = self.settings.iter().find(|settings| {
             settings.spec.owner.component_name == owner && settings.spec.environment == environment
@@ -103,7 +102,7 @@ fn read(folder: &Path, objects: &mut Vec<Value>) {
             read(&path, objects);
         } else if path.extension().is_some_and(|end| end == "yaml") {
             let text = fs::read_to_string(&path).unwrap();
-            let documents = yaml::documents(&path.display().to_string(), &text);
+            let documents = bounded_yaml::documents(&path.display().to_string(), &text);
             let documents = documents.unwrap_or_else(|error| panic!("{error}"));
             objects.extend(documents.into_iter().map(|document| document.value));
         }

@@ -1,9 +1,9 @@
-//! Many pins and releases of a size, written straight to an API as their writers leave them.
+//! Writes many ReleasePins and releases of a given size directly to an API, in the form that bowline stores.
 
 use bowline::api::pin::ReleasePin;
 use bowline::api::{Release, labels, names};
-use bowline::engine::actions::release::{Source, plain_spec, release};
-use bowline::engine::catalog::Catalog;
+use bowline::subjects::release_pin::actions::release::{Source, plain_spec, release};
+use bowline::subjects::release_pin::catalog::Catalog;
 use futures::{StreamExt, TryStreamExt};
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
@@ -15,14 +15,14 @@ pub const ENVIRONMENTS: [&str; 5] = ["dev", "test", "staging", "canary", "produc
 const OPENCHOREO: &str = "openchoreo.dev/v1alpha1";
 const AT_ONCE: usize = 24;
 
-/// How much of everything there is.
+/// The numbers and sizes of the objects.
 #[derive(Clone, Copy)]
 pub struct Amount {
     pub pins: usize,
     pub releases: usize,
-    /// Bytes of definitions in each release, before they are packed.
+    /// The bytes of definitions in each release, before compression.
     pub content: usize,
-    /// Whether definitions are stored as trees and not packed, which costs a server much more.
+    /// Whether definitions are stored as YAML trees instead of compressed, which costs a server much more.
     pub tree: bool,
 }
 
@@ -40,7 +40,7 @@ pub fn release_name(number: usize, version: usize) -> String {
     names::release(&component(number), &format!("v{version}"))
 }
 
-/// Fills an API, and returns the bytes of all releases as they are stored.
+/// Writes the objects to an API, and returns the stored bytes of all releases.
 pub async fn fill(client: &Client, amount: Amount) -> usize {
     let own = json!({"metadata": {"name": NAMESPACE}});
     create(client, "v1", "Namespace", own).await;
@@ -111,7 +111,8 @@ async fn create(client: &Client, version: &str, kind: &str, mut object: Value) {
     made.unwrap();
 }
 
-/// The release of a component whose type has resources of so many bytes, as `bowline release create` makes it.
+/// The release of a component whose type has resources of this many bytes, as `bowline release create` makes
+/// it.
 fn make(number: usize, version: usize, amount: Amount) -> Release {
     let name = component(number);
     let mut resources = String::new();
@@ -166,7 +167,7 @@ fn pin(number: usize, environment: &str) -> ReleasePin {
     serde_json::from_value(pin).unwrap()
 }
 
-/// What the controller says of a pin; `turn` makes it another text each time.
+/// The status that the controller writes to a ReleasePin; `turn` makes the text differ each time.
 pub fn status(release: &str, ready: bool, turn: usize) -> Value {
     json!({"status": {
         "appliedRelease": release, "observedGeneration": 1,

@@ -1,9 +1,9 @@
-//! Annotations of ours whose value is JSON.
+//! Annotations of bowline with a JSON value.
 
 use kube::ResourceExt;
 use serde::Deserialize;
 
-/// An annotation of ours whose value cannot be read.
+/// The error of an annotation with an invalid value.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "annotation {annotation} of {kind} {name} cannot be read: {cause}; remove it or write it with bowline"
@@ -15,12 +15,12 @@ pub struct UnreadableAnnotation {
     pub kind: &'static str,
     /// The name of the object.
     pub name: String,
-    /// What is wrong with the value.
+    /// The error in the value.
     #[source]
     pub cause: serde_json::Error,
 }
 
-/// Reads an annotation whose value is JSON.
+/// Parses an annotation with a JSON value.
 pub(super) fn read<T: for<'de> Deserialize<'de>>(
     object: &impl ResourceExt,
     annotation: &'static str,

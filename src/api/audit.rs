@@ -1,7 +1,7 @@
-//! AuditEntry: what was done, by whom and why, in chains that cannot be rewritten unseen.
+//! AuditEntry: one action, with its user and its reason, in chains of hashes that show every later change.
 //!
-//! A pin has one chain, by generation; marks and garbage collection have one per component. Writing and
-//! verifying chains is the engine's work.
+//! A ReleasePin has one chain, by generation; the marks and garbage collections of a component have another
+//! one. The engine writes and verifies chains.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;
@@ -11,7 +11,10 @@ use serde::{Deserialize, Serialize};
 use super::pin::Hold;
 use super::schema;
 
-/// One action on a ReleasePin or on the releases of a component.
+/// The reason of an entry whose change is unknown, because the clone is shallow.
+pub const CLONE_ENDS: &str = "not known: the clone ends here";
+
+/// One action on a subject, or on the releases of a component.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "bowline.dev",
@@ -20,7 +23,7 @@ use super::schema;
     plural = "auditentries",
     namespaced,
     derive = "PartialEq",
-    doc = "An AuditEntry records one action on a ReleasePin, or on the releases of a component: who, what, when and why. It never changes, and it contains the hash of the previous entry.",
+    doc = "An AuditEntry records one action on a subject, such as a ReleasePin, or on the releases of a component: who, what, when and why. It never changes, and it contains the hash of the previous entry.",
     shortname = "audit",
     category = "bowline",
     selectable = ".spec.subject.name",
@@ -64,7 +67,7 @@ use super::schema;
 pub struct AuditEntrySpec {
     /// The subject of the entry.
     pub subject: Subject,
-    /// The number in the chain: the generation of the ReleasePin, or the position in the component's chain.
+    /// The number in the chain: the generation of the subject, or the position in the component's chain.
     #[schemars(range(min = 1))]
     pub revision: i64,
     /// The operation; absent for a change without one, such as an edit by kubectl.
@@ -85,17 +88,20 @@ pub struct AuditEntrySpec {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The effective Release before the action, or the deleted Release.
+    /// The content of the subject before the action, such as the effective Release; or the deleted Release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<ReleaseIdentity>,
-    /// The effective Release after the action, or the marked Release.
+    pub from: Option<ContentRef>,
+    /// The content of the subject after the action, such as the effective Release; or the marked Release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<ReleaseIdentity>,
-    /// The releaseRef of the ReleasePin after the action, if a hold names another Release.
+    pub to: Option<ContentRef>,
+    /// The values that only subjects of this kind have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Detail>,
+    /// The releaseRef of the ReleasePin in entries of bowline 0.1; newer entries have it in detail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub release_ref: Option<String>,
-    /// The holds of the ReleasePin after the action.
+    /// The holds of the subject after the action.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
     pub holds: Vec<Hold>,
@@ -117,39 +123,68 @@ pub struct AuditEntrySpec {
     pub checkpoint: Option<Checkpoint>,
 }
 
-/// The ReleasePin or the component whose chain contains an entry.
+/// The subject whose chain contains an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Subject {
-    /// A ReleasePin, or a component for actions on its releases.
-    pub kind: SubjectKind,
-    /// The name of the ReleasePin or the component.
+    /// The kind of the subject, such as ReleasePin; Component for the actions on the releases of a component.
+    #[schemars(length(min = 1, max = 63))]
+    pub kind: String,
+    /// The namespace of the subject, if it is not the namespace of the entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    pub namespace: Option<String>,
+    /// The name of the subject.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// The uid of the ReleasePin; absent for a component, whose chain stays when it is deleted.
+    /// The uid of the subject; absent for a component, whose chain stays when it is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
 }
 
-/// What kind of chain an entry is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum SubjectKind {
-    /// The changes and holds of one ReleasePin.
-    ReleasePin,
-    /// The marks and deletions of the releases of one component.
-    Component,
+/// The kind of the chain of one ReleasePin: its changes and holds.
+pub const RELEASE_PIN: &str = "ReleasePin";
+/// The kind of the chain of the releases of one component: their marks and deletions.
+pub const COMPONENT: &str = "Component";
+
+/// The values of an entry that only one kind of subject has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Detail {
+    /// The releaseRef of a ReleasePin after the action, if a hold names another Release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub release_ref: Option<String>,
+}
+
+impl AuditEntrySpec {
+    /// Returns the releaseRef of a ReleasePin after the action; None if it names the effective release.
+    pub fn release_ref(&self) -> Option<&str> {
+        let detail = self.detail.as_ref();
+        let named = detail.and_then(|detail| detail.release_ref.as_deref());
+        named.or(self.release_ref.as_deref())
+    }
+
+    /// Returns the same values in the form of new entries. The hash of an entry belongs to its own form.
+    pub fn in_current_form(&self) -> Self {
+        let mut spec = self.clone();
+        if let Some(release_ref) = spec.release_ref.take() {
+            spec.detail.get_or_insert_default().release_ref = Some(release_ref);
+        }
+        spec
+    }
 }
 
 /// The actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Action {
-    /// A person deployed a release.
+    /// A user deployed a release.
     Deploy,
-    /// The controller deployed a release by itself.
+    /// The controller deployed a release (autoDeploy).
     AutoDeploy,
     /// A release was promoted from another environment.
     Promote,
-    /// An earlier release was brought back.
+    /// An earlier release was restored.
     Rollback,
     /// A hold was placed.
     Pin,
@@ -157,27 +192,29 @@ pub enum Action {
     Unpin,
     /// The last action was reversed.
     Undo,
-    /// Another program than bowline changed the ReleasePin.
+    /// Another program than bowline changed the subject.
     Edit,
     /// A release was marked bad.
     MarkBad,
     /// A release was marked good.
     MarkGood,
-    /// A release is collected as garbage; written before it is deleted, so that no deletion goes unseen.
+    /// A release is deleted as garbage. The entry is written before the deletion, so that no deletion is
+    /// lost.
     Collect,
-    /// A release that was to be collected stays, or was put back.
+    /// A release that was chosen for deletion stays, or was restored.
     Restore,
     /// Revisions that no bowline process saw.
     Gap,
-    /// Retention removed the entries before.
+    /// Retention removed the earlier entries.
     Checkpoint,
 }
 
-/// A Release, named so that another one of the same name is told apart.
+/// The content of a subject, such as a Release: its name, and the uid and hash that distinguish it from other
+/// content of the same name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ReleaseIdentity {
-    /// The name of the Release.
+pub struct ContentRef {
+    /// The name of the content.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
     /// Its uid.
@@ -188,8 +225,8 @@ pub struct ReleaseIdentity {
     pub hash: Option<String>,
 }
 
-impl ReleaseIdentity {
-    /// Names a release of which nothing else is known.
+impl ContentRef {
+    /// Returns content of which only the name is known.
     pub fn named(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),

@@ -1,6 +1,6 @@
-//! What a component is made of: Component, ComponentTypeDefinition, Addon and Workload.
+//! The definitions of a component: Component, ComponentTypeDefinition, Addon and Workload.
 //!
-//! Template bodies and parameters are free-form here; `render` gives them their meaning.
+//! Template bodies and parameters are free-form JSON here; `render` evaluates them.
 
 use std::collections::BTreeMap;
 
@@ -162,7 +162,7 @@ pub struct ParameterSchema {
 }
 
 impl ParameterSchema {
-    /// Tells whether no parameter is declared.
+    /// Returns whether the schema declares no parameter.
     pub fn is_empty(&self) -> bool {
         self.parameters.is_empty()
     }
@@ -235,7 +235,7 @@ pub struct AddonPatch {
     pub operations: Vec<PatchOperation>,
 }
 
-/// Which of the resources rendered so far a patch is for.
+/// Selects the resources of a patch among those rendered so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PatchTarget {
@@ -265,20 +265,20 @@ pub struct PatchOperation {
     pub value: Option<Value>,
 }
 
-/// Reads a field that is there, null included, which an Option alone takes for absent.
+/// Reads a present field, including null, which an Option alone would read as absent.
 fn present<'de, D: serde::Deserializer<'de>>(field: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(field).map(Some)
 }
 
-/// What an operation of a patch does.
+/// The operations of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum PatchVerb {
     /// Sets a field or inserts into a list.
     Add,
-    /// Sets a field that is there.
+    /// Replaces an existing field.
     Replace,
-    /// Takes a field or an item away.
+    /// Removes a field or an item.
     Remove,
     /// Merges maps deeply.
     Merge,

@@ -1,90 +1,90 @@
-//! Conditions: their types and reasons, and how they are set.
+//! Conditions: their types, their reasons, and a function that sets them.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
-/// Every reference of the release was resolved.
+/// Type: every reference of the release was resolved.
 pub const RESOLVED: &str = "Resolved";
-/// The resources were rendered.
+/// Type: the resources were rendered.
 pub const RENDERED: &str = "Rendered";
-/// The resources were applied.
+/// Type: the resources were applied.
 pub const APPLIED: &str = "Applied";
-/// Everything is as it should be.
+/// Type: everything is in the desired state.
 pub const READY: &str = "Ready";
-/// What a component is made of was deployed to the first environment by itself.
+/// Type: the controller deployed the current definitions to the first environment.
 pub const DEPLOYED: &str = "Deployed";
-/// A pipeline is the only one of its namespace, and leads in no circle.
+/// Type: the pipeline is the only one of its namespace, and its paths have no cycle.
 pub const VALID: &str = "Valid";
-/// The resources are being removed from the data plane.
+/// Type: the resources are being removed from the data plane.
 pub const FINALIZING: &str = "Finalizing";
 
-/// Nothing is left in the data plane that is no longer wanted there.
+/// Type: the data plane has no stale objects of the release.
 pub const PRUNED: &str = "Pruned";
-/// The health is the simulator's: nothing runs.
+/// Type: a simulator computes the health, because nothing runs.
 pub const SIMULATED: &str = "Simulated";
 
-/// Reason of Ready: everything went well.
+/// Reason of Ready: the reconcile succeeded.
 pub const RECONCILE_SUCCESS: &str = "ReconcileSuccess";
-/// Reason: the Release that a pin names is not there.
+/// Reason: the Release that a ReleasePin names does not exist.
 pub const RELEASE_MISSING: &str = "ReleaseMissing";
-/// Reason: the Release that a pin names is of another component.
+/// Reason: the Release that a ReleasePin names is of another component.
 pub const RELEASE_OF_ANOTHER_COMPONENT: &str = "ReleaseOfAnotherComponent";
 /// Reason: a git reference could not be fetched.
 pub const GIT_FETCH_FAILED: &str = "GitFetchFailed";
-/// Reason: resources are on their way.
+/// Reason: resources are progressing.
 pub const PROGRESSING: &str = "Progressing";
 /// Reason: a resource fails.
 pub const DEGRADED: &str = "Degraded";
-/// Reason: nothing is known of the health of a resource.
+/// Reason: the health of a resource is not known.
 pub const HEALTH_UNKNOWN: &str = "HealthUnknown";
-/// Reason: what was rendered could not be applied.
+/// Reason: the resources could not be applied.
 pub const APPLY_FAILED: &str = "ApplyFailed";
-/// Reason: the Environment that is named is not there.
+/// Reason: the Environment does not exist.
 pub const ENVIRONMENT_MISSING: &str = "EnvironmentMissing";
-/// Reason: the DataPlane of an Environment is not there.
+/// Reason: the DataPlane of an Environment does not exist.
 pub const DATA_PLANE_MISSING: &str = "DataPlaneMissing";
-/// Reason: there is no way to the data plane as its DataPlane describes it.
+/// Reason: the DataPlane does not describe a usable connection.
 pub const DATA_PLANE_UNUSABLE: &str = "DataPlaneUnusable";
 /// Reason: the data plane does not answer.
 pub const DATA_PLANE_UNREACHABLE: &str = "DataPlaneUnreachable";
-/// Reason of Pruned: what the data plane holds is not known for every kind, so nothing is deleted.
+/// Reason of Pruned: the live objects of some kinds are not known, so nothing is deleted.
 pub const LIVE_STATE_UNKNOWN: &str = "LiveStateUnknown";
-/// Reason of Pruned: something could not be deleted.
+/// Reason of Pruned: an object could not be deleted.
 pub const DELETE_FAILED: &str = "DeleteFailed";
-/// Reason: resources that are no longer wanted are being deleted.
+/// Reason: stale resources are being deleted.
 pub const REMOVING: &str = "Removing";
 /// Reason of Finalizing: a whole kind or namespace is being deleted, so the controller removes nothing.
 pub const CLEANUP_STOPPED: &str = "CleanupStopped";
-/// Reason of Simulated: the data plane is a store in bowline itself.
+/// Reason of Simulated: the data plane is an embedded store.
 pub const EMBEDDED_DATA_PLANE: &str = "EmbeddedDataPlane";
 /// Reason: a reference of the release could not be read.
 pub const RESOLVE_FAILED: &str = "ResolveFailed";
-/// Reason: two EnvSettings are for the same place.
+/// Reason: two EnvSettings are for the same component and environment.
 pub const SETTINGS_AMBIGUOUS: &str = "SettingsAmbiguous";
-/// Reason: the kind EnvSettings is missing or being deleted, so that nobody knows the settings.
+/// Reason: the kind EnvSettings is missing or being deleted, so the settings are not known.
 pub const SETTINGS_UNKNOWN: &str = "SettingsUnknown";
-/// Reason: the templates could not be rendered with what they were given.
+/// Reason: the templates could not be rendered with these parameters.
 pub const RENDER_FAILED: &str = "RenderFailed";
-/// Reason: something that is needed could not be read.
+/// Reason: a needed object could not be read.
 pub const READ_FAILED: &str = "ReadFailed";
-/// Reason: the data plane has not said anything of what was applied last.
+/// Reason: the data plane has not reported on the last apply.
 pub const NOT_OBSERVED: &str = "NotObserved";
-/// Reason: an earlier step did not succeed.
+/// Reason: an earlier step failed.
 pub const NOT_ATTEMPTED: &str = "NotAttempted";
 
-/// Whether a condition holds.
+/// The status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It holds.
+    /// The condition is fulfilled.
     True,
-    /// It does not hold.
+    /// The condition is not fulfilled.
     False,
     /// It is not known.
     Unknown,
 }
 
 impl Status {
-    /// Returns the status as the API writes it.
+    /// Returns the status in the spelling of the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::True => "True",
@@ -94,22 +94,22 @@ impl Status {
     }
 }
 
-/// What is said of one type of condition.
+/// The new state of one condition.
 #[derive(Clone, Debug)]
 pub struct Observation<'a> {
     /// The type of the condition.
     pub type_: &'a str,
-    /// Whether it holds.
+    /// The status.
     pub status: Status,
-    /// One word for programs that says why.
+    /// The reason: one word, for programs.
     pub reason: &'a str,
-    /// A sentence for people that says why.
+    /// The message: a sentence, for people.
     pub message: String,
-    /// The generation that it was computed from.
+    /// The generation that the condition was computed from.
     pub generation: Option<i64>,
 }
 
-/// Puts an observation among the conditions; the transition time changes only when the status does.
+/// Sets a condition; its transition time changes only with its status.
 pub fn set(conditions: &mut Vec<Condition>, observation: Observation<'_>, now: Timestamp) {
     let known = conditions
         .iter_mut()
@@ -139,7 +139,7 @@ pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Conditio
     conditions.iter().find(|condition| condition.type_ == type_)
 }
 
-/// Tells whether a condition holds for `generation`; one of an older generation does not count.
+/// Returns whether a condition is True for `generation`. A condition of an older generation is not.
 pub fn is_true(conditions: &[Condition], type_: &str, generation: Option<i64>) -> bool {
     find(conditions, type_).is_some_and(|condition| {
         condition.status == Status::True.as_str() && condition.observed_generation >= generation

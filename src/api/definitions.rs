@@ -1,8 +1,8 @@
-//! Definitions: everything that one release is made of, resolved.
+//! Definitions: all resolved definitions of one release.
 //!
-//! `resolve` makes them, `render` reads them, a snapshot keeps them. Whether a definition came from git,
-//! from a release or from a cluster leaves no trace here, so that equal definitions hash alike: what a
-//! server adds to an object is dropped, and so is the namespace, which belongs to where it is used.
+//! `resolve` makes them, `render` reads them, a snapshot stores them. They do not show whether a definition
+//! came from git, from a release or from a cluster, so equal definitions have equal hashes: the fields that a
+//! server adds are removed, and so is the namespace.
 
 use kube::ResourceExt;
 use kube::api::ObjectMeta;
@@ -37,10 +37,10 @@ pub struct AddonDefinition {
     pub addon: Addon,
 }
 
-/// Why definitions do not make a component together.
+/// The reasons why definitions do not belong together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
-    /// The component says of itself that it is of another type.
+    /// The component has another type.
     #[error(
         "component {component} is of type {says:?}, and the definition is {found:?}; name one of them after the other"
     )]
@@ -52,7 +52,7 @@ pub enum Mismatch {
         /// The workload type and the name of the definition.
         found: String,
     },
-    /// The component uses an addon that is not there.
+    /// The definition of an addon is missing.
     #[error(
         "component {component} uses addon {addon} as {instance}, and its definition is missing"
     )]
@@ -67,7 +67,7 @@ pub enum Mismatch {
 }
 
 impl Definitions {
-    /// Puts definitions together: the addons in the component's order, those it does not use left out.
+    /// Combines definitions: the addons in the component's order, without unused ones.
     pub fn assemble(
         component: Component,
         component_type_definition: ComponentTypeDefinition,
@@ -116,14 +116,14 @@ impl Definitions {
         self.workload.spec.image.as_deref().into_iter().collect()
     }
 
-    /// Returns the hash of the whole, by which a snapshot is named.
+    /// Returns the hash of all definitions; a snapshot is named by it.
     pub fn content_hash(&self) -> String {
         digest::of(self)
     }
 }
 
-/// Returns the metadata that is part of a definition: name, labels and annotations, without what tools
-/// note there about themselves.
+/// Returns the metadata that is part of a definition: name, labels and annotations, without the annotations
+/// of tools.
 pub fn essential(metadata: &ObjectMeta) -> ObjectMeta {
     let annotations = metadata.annotations.as_ref().map(|all| {
         all.iter()
@@ -140,5 +140,5 @@ pub fn essential(metadata: &ObjectMeta) -> ObjectMeta {
     }
 }
 
-/// Where kubectl keeps a copy of the whole object.
+/// The annotation in which kubectl stores a copy of the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";

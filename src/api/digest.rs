@@ -1,11 +1,12 @@
-//! The one way to hash a value: SHA-256 of its canonical JSON, in lowercase hex.
+//! Hashes a value: SHA-256 of its canonical JSON, in lowercase hex. No other module hashes values.
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-/// Returns the hash of a value: object keys sorted, no blanks, so that equal values hash alike.
+/// Returns the hash of a value. Object keys are sorted and there are no blanks, so equal values have equal
+/// hashes.
 pub fn of(value: &impl Serialize) -> String {
-    // A Value sorts its keys; the struct's own order of fields would not be canonical.
+    // A Value sorts its keys; the order of fields in a struct would not be canonical.
     let tree = serde_json::to_value(value).expect("BUG: a hashed value is JSON");
     let text = serde_json::to_vec(&tree).expect("BUG: a JSON value is JSON");
     of_bytes(&text)

@@ -1,4 +1,4 @@
-//! Where components run: Environment, DataPlane, and the DeploymentPipeline that orders environments.
+//! The kinds of environments: Environment, DataPlane, and the DeploymentPipeline that orders environments.
 
 mod fault;
 
@@ -53,7 +53,7 @@ pub struct EnvironmentSpec {
 }
 
 impl EnvironmentSpec {
-    /// Tells whether every action here needs a reason.
+    /// Returns whether every action in the environment needs a reason.
     pub fn requires_reason(&self) -> bool {
         self.require_reason.unwrap_or(self.is_production)
     }
@@ -100,27 +100,27 @@ pub struct DataPlaneSpec {
     pub embedded: Option<Embedded>,
 }
 
-/// Says that the data plane is the cluster that holds the object. It has no fields.
+/// The data plane is the cluster that contains the object. It has no fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InCluster {}
 
-/// Says that the data plane is a store in bowline itself. It has no fields.
+/// The data plane is an embedded store. It has no fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Embedded {}
 
-/// How a data plane is reached.
+/// The connection to a data plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach<'a> {
-    /// Through the client that reads this object.
+    /// The client that reads this object.
     InCluster,
-    /// Through a context of the kubeconfig.
+    /// A context of the kubeconfig.
     Context(&'a str),
-    /// In this process.
+    /// The embedded store of this process.
     Embedded,
 }
 
 impl<'a> Reach<'a> {
-    /// Reads what [`Reach`] writes.
+    /// Parses the text form of [`Reach`].
     pub fn parse(text: &'a str) -> Option<Self> {
         match text {
             "inCluster" => Some(Self::InCluster),
@@ -141,7 +141,7 @@ impl fmt::Display for Reach<'_> {
 }
 
 impl DataPlaneSpec {
-    /// Returns how the data plane is reached, where exactly one way is given.
+    /// Returns the connection. None: the spec has none, or more than one.
     pub fn reach(&self) -> Option<Reach<'_>> {
         match (&self.in_cluster, &self.context, &self.embedded) {
             (Some(_), None, None) => Some(Reach::InCluster),
@@ -279,25 +279,25 @@ impl Default for Retention {
 }
 
 impl DeploymentPipelineSpec {
-    /// Tells whether `from` promotes to `to` along one edge.
+    /// Returns whether one promotion path leads from `from` to `to`.
     pub fn is_path(&self, from: &str, to: &str) -> bool {
         self.edges()
             .any(|(source, target)| source == from && target == to)
     }
 
-    /// Returns the environments that one promotes to.
+    /// Returns the targets of the promotion paths from `from`.
     pub fn targets_of(&self, from: &str) -> Vec<&str> {
         let edges = self.edges().filter(|(source, _)| *source == from);
         edges.map(|(_, target)| target).collect()
     }
 
-    /// Returns the environments that promote to one.
+    /// Returns the sources of the promotion paths to `to`.
     pub fn sources_of(&self, to: &str) -> Vec<&str> {
         let edges = self.edges().filter(|(_, target)| *target == to);
         edges.map(|(source, _)| source).collect()
     }
 
-    /// Returns the environments that nothing promotes to, in the order in which they are written.
+    /// Returns the environments that are no target of a promotion, in the order of the spec.
     pub fn first_environments(&self) -> Vec<&str> {
         let targets: BTreeSet<&str> = self.edges().map(|(_, target)| target).collect();
         self.named()
@@ -306,8 +306,8 @@ impl DeploymentPipelineSpec {
             .collect()
     }
 
-    /// Returns every environment after those that promote to it; those that could stand in either order
-    /// stand as they are written.
+    /// Returns the environments in the order of promotion; environments that could be in either order keep
+    /// the order of the spec.
     pub fn order(&self) -> Result<Vec<&str>, PipelineCycle> {
         let mut waiting_for: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for (source, target) in self.edges() {

@@ -1,7 +1,7 @@
 //! Durations as people write them in YAML: `5m`, `1h30m`, `30d`, `0`.
 //!
-//! The text is kept as it was written, so that reading and writing an object changes nothing; it is
-//! understood only when asked.
+//! The text is kept unchanged, so that reading and writing an object changes nothing; it is parsed when it is
+//! used.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// The shortest time between two repeats: a shorter one would keep the controller busy with one object.
+/// The shortest period: a shorter one would keep the controller busy with one object.
 pub const SHORTEST_PERIOD: Duration = Duration::from_secs(1);
 
 /// A duration: Go's units and `d` for days; `0`, as a number or a text, is none.
@@ -18,7 +18,7 @@ pub const SHORTEST_PERIOD: Duration = Duration::from_secs(1);
 #[serde(transparent)]
 pub struct Interval(pub IntOrString);
 
-/// A text that is no duration.
+/// The error of a text that is not a duration.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{0:?} is not a duration; write for example 30s, 5m, 1h30m or 30d, or 0 for none")]
 pub struct NotADuration(String);
@@ -30,7 +30,7 @@ impl From<&str> for Interval {
 }
 
 impl Interval {
-    /// Returns the duration; zero means none.
+    /// Returns the duration. Zero means none.
     pub fn duration(&self) -> Result<Duration, NotADuration> {
         match &self.0 {
             IntOrString::Int(0) => Ok(Duration::ZERO),
@@ -39,7 +39,7 @@ impl Interval {
         }
     }
 
-    /// Returns the time between two repeats: zero means never, anything else is at least
+    /// Returns the period between two repetitions. Zero means never; any other value is at least
     /// [`SHORTEST_PERIOD`].
     pub fn period(&self) -> Result<Duration, NotADuration> {
         let duration = self.duration()?;
@@ -100,7 +100,7 @@ impl JsonSchema for Interval {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        // The bounds speak of numbers only, the pattern of texts only.
+        // The bounds apply only to numbers, the pattern only to texts.
         json_schema!({
             "x-kubernetes-int-or-string": true,
             "minimum": 0,

@@ -1,20 +1,20 @@
 //! Objects inside of lists: `kind: List`, typed lists such as ReleasePinList, and lists inside of lists.
 //!
-//! Kubernetes tools take every object with an array `items` for a list and apply its items one by one,
-//! for any kind of the list. An item of a typed list may leave out its apiVersion and its kind.
+//! Kubernetes tools handle every object with an array `items` as a list and apply its items one by one,
+//! whatever its kind. An item of a typed list may leave out its apiVersion and its kind.
 
 use serde_json::Value;
 
 /// One object of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
-    /// The index in each `items`, the outermost list first; empty where the document itself is the object.
+    /// The index in each `items`, the outermost list first. Empty: the document itself is the object.
     pub at: Vec<usize>,
-    /// The object, with the apiVersion and the kind that a typed list implies.
+    /// The object, with the apiVersion and the kind of its typed list.
     pub value: Value,
 }
 
-/// Tells whether Kubernetes tools take a value for a list.
+/// Returns whether Kubernetes tools handle a value as a list.
 pub fn is_list(value: &Value) -> bool {
     value["kind"].is_string() && value["items"].is_array()
 }
@@ -89,7 +89,7 @@ mod tests {
                     (vec![1], pin("c")),
                 ],
             ),
-            // A plain List implies no kind, and only a kind makes a list.
+            // A plain List implies no kind, and a list needs a kind.
             (list("List", json!([bare("a")])), vec![(vec![0], bare("a"))]),
             (
                 json!({"items": [pin("a")]}),

@@ -1,4 +1,4 @@
-//! The kinds that bowline works with: types, labels, conditions, names. Nothing here does I/O.
+//! The kinds that bowline works with: types, labels, conditions, names. This module does no I/O.
 //!
 //! | kind | group | short | module |
 //! |------|-------|-------|--------|
@@ -16,9 +16,9 @@
 //! | [`RenderedRelease`], kind Release | core.choreo.dev/v1 | rr, renderedrelease | [`rendered`] |
 //! | [`AuditEntry`] | bowline.dev/v1alpha1 | audit | [`audit`] |
 //!
-//! All are namespaced and in the category `bowline`. `T::crd()` is the raw output of the derive;
-//! [`crds`] is what an API server gets. What a CRD rule cannot see (labels, unknown fields, who asks)
-//! is in [`policies`].
+//! All are namespaced and in the category `bowline`. `T::crd()` is the raw output of the derive; [`crds`]
+//! returns the CRDs for an API server. [`policies`] contains the rules that a CRD cannot express (labels,
+//! unknown fields, the user of a request).
 
 #![allow(
     clippy::duplicated_attributes,
@@ -43,6 +43,7 @@ pub mod rendered;
 mod schema;
 pub mod settings;
 pub mod snapshot;
+mod store;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
@@ -57,8 +58,9 @@ pub use rendered::RenderedRelease;
 pub use schema::Object;
 pub use settings::EnvSettings;
 pub use snapshot::ComponentEnvSnapshot;
+pub use store::store_setup;
 
-/// Returns the CRD of every kind, in the form that an API server takes.
+/// Returns the CRD of every kind, in the form for an API server.
 pub fn crds() -> Vec<CustomResourceDefinition> {
     [
         Component::crd(),
@@ -79,7 +81,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
     .into()
 }
 
-/// The CRDs as `deploy/crds` has them: what the types say, without asking them.
+/// The CRDs of `deploy/crds`, equal to the generated ones.
 pub const WRITTEN_CRDS: [&str; 13] = [
     include_str!("../../deploy/crds/addons.openchoreo.dev.yaml"),
     include_str!("../../deploy/crds/auditentries.bowline.dev.yaml"),

@@ -1,4 +1,4 @@
-//! Names of objects and values of labels: always valid, and cut with a hash where they would be too long.
+//! Names of objects and values of labels: always valid, and shortened with a hash if they are too long.
 
 use super::digest;
 
@@ -9,7 +9,7 @@ pub const DNS_SUBDOMAIN: usize = 253;
 
 const HASH: usize = 10;
 
-/// Returns the name of the pin, and of the RenderedRelease, of a component in an environment.
+/// Returns the name of the ReleasePin, and of the RenderedRelease, of a component in an environment.
 pub fn pin(component: &str, environment: &str) -> String {
     subdomain(&format!("{component}-{environment}"))
 }
@@ -29,7 +29,7 @@ pub fn release_by_content(component: &str, content_hash: &str) -> String {
     with_suffix(component, &short(content_hash))
 }
 
-/// Returns the name of the AuditEntry of a pin's generation.
+/// Returns the name of the AuditEntry of a ReleasePin's generation.
 pub fn audit_entry(pin: &str, uid: &str, generation: i64) -> String {
     let uid: String = uid.chars().take(8).collect();
     with_suffix(pin, &format!("{uid}-{generation}"))
@@ -40,7 +40,7 @@ pub fn release_audit_entry(component: &str, number: i64) -> String {
     with_suffix(component, &format!("releases-{number}"))
 }
 
-/// Makes a DNS subdomain, the form of most names: what cannot be in one becomes `-`.
+/// Makes a DNS subdomain, the form of most names: an invalid character becomes `-`.
 pub fn subdomain(text: &str) -> String {
     let parts: Vec<String> = text
         .split('.')
@@ -50,7 +50,7 @@ pub fn subdomain(text: &str) -> String {
     cut(&or_hash(parts.join("."), text), text, DNS_SUBDOMAIN)
 }
 
-/// Makes a DNS label, the form of names of namespaces and services.
+/// Makes a DNS label, the form of the names of namespaces and services.
 pub fn label(text: &str) -> String {
     let name = hyphenated(text).replace('.', "-");
     cut(
@@ -60,7 +60,7 @@ pub fn label(text: &str) -> String {
     )
 }
 
-/// Tells whether a text can be the value of a label as it is.
+/// Returns whether a text is a valid label value.
 pub fn is_label_value(text: &str) -> bool {
     let ends = |byte: Option<u8>| byte.is_none_or(|byte| byte.is_ascii_alphanumeric());
     text.len() <= DNS_LABEL
@@ -71,8 +71,8 @@ pub fn is_label_value(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
-/// Makes the value of a label: a text that fits is kept, any other carries a hash of it, so that two
-/// texts never share a value.
+/// Makes a label value: a valid text is kept; any other text gets a hash, so that two texts never have the
+/// same value.
 pub fn label_value(text: &str) -> String {
     if is_label_value(text) {
         return text.to_owned();
@@ -89,7 +89,8 @@ pub fn label_value(text: &str) -> String {
     joined(kept, &short(&digest::of_bytes(text.as_bytes())))
 }
 
-/// Joins a prefix to a suffix that must stay whole, cutting the prefix with a hash where that is too long.
+/// Joins a prefix and a suffix. If the result is too long, the prefix is shortened with a hash; the suffix is
+/// kept.
 fn with_suffix(prefix: &str, suffix: &str) -> String {
     let prefix = subdomain(prefix);
     let room = DNS_SUBDOMAIN.saturating_sub(suffix.len() + 1);
@@ -114,7 +115,7 @@ fn joined(prefix: &str, suffix: &str) -> String {
     }
 }
 
-/// A name must not be empty: what has no usable character is named by its hash.
+/// Returns the hash of the original text if a name is empty.
 fn or_hash(name: String, original: &str) -> String {
     if name.is_empty() {
         short(&digest::of_bytes(original.as_bytes()))
@@ -136,7 +137,7 @@ fn short(hash: &str) -> String {
     truncate(hash, HASH).to_owned()
 }
 
-/// Cuts text of single-byte characters; other text is cut before the character that would not fit.
+/// Shortens a text to a number of bytes, at a character boundary.
 fn truncate(text: &str, limit: usize) -> &str {
     let mut end = limit.min(text.len());
     while !text.is_char_boundary(end) {

@@ -1,7 +1,7 @@
-//! ReleasePin: which Release of a component runs in an environment, and who holds it there.
+//! ReleasePin: the Release of a component in an environment, and the holds on it.
 //!
-//! What an engine writes about a move stands in annotations, not in the spec: the spec is what people
-//! and git declare, and its generation counts moves and nothing else.
+//! The engine writes the operation of a change to annotations, not to the spec: the spec contains only what
+//! users and git declare, so its generation increases only with a new release or a changed hold.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -10,12 +10,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::annotation::{self, UnreadableAnnotation};
-use super::audit::{Action, ReleaseIdentity};
-use super::labels;
+use super::audit::{Action, ContentRef};
 use super::reference::NameRef;
-use super::schema;
+use super::{labels, schema};
 
-/// How many outcomes the status of a ReleasePin keeps.
+/// The number of outcomes in the status of a ReleasePin.
 pub const MAX_OUTCOMES: usize = 50;
 
 /// Which release of a component an environment runs.
@@ -68,7 +67,7 @@ pub struct ReleasePinSpec {
     pub environment: String,
     /// The Release that runs there, unless a hold names another one.
     pub release_ref: NameRef,
-    /// The holds: while one is active, nothing moves the ReleasePin. A hold past its end has no effect.
+    /// The holds: while one is active, no promotion, deployment or automation moves the ReleasePin; a rollback still can. A hold past its end has no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 64),
@@ -105,21 +104,21 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Tells whether the hold is active at `now`.
+    /// Returns whether the hold is active at `now`.
     pub fn is_active(&self, now: Timestamp) -> bool {
         self.until.as_ref().is_none_or(|until| now < until.0)
     }
 
-    /// Tells whether the hold is active at `now`; `gitops` tells whether a GitOps tool owns the ReleasePin.
+    /// Returns whether the hold is active at `now`. `owned`: a GitOps tool owns the ReleasePin.
     ///
-    /// If one does, a hold that names a release has no end: the tool would restore its own release within
-    /// seconds after it.
+    /// In that case a hold that names a release has no end, because the tool would restore its own release
+    /// within seconds.
     pub fn counts(&self, now: Timestamp, owned: bool) -> bool {
         (owned && self.release.is_some()) || self.is_active(now)
     }
 }
 
-/// Returns the release that the newest of some holds names.
+/// Returns the release of the newest hold that names one.
 pub fn fixed<'h>(holds: impl Iterator<Item = &'h Hold>) -> Option<&'h str> {
     let fixing = holds.filter_map(|hold| Some((hold.since.0, &hold.id, hold.release.as_deref()?)));
     fixing.max().map(|(_, _, release)| release)
@@ -175,7 +174,7 @@ pub struct Outcome {
 }
 
 impl ReleasePinStatus {
-    /// Writes down an outcome in place of the one of the same generation, and forgets the oldest beyond
+    /// Stores an outcome in place of the one of the same generation, and removes the oldest beyond
     /// [`MAX_OUTCOMES`].
     pub fn record(&mut self, outcome: Outcome) {
         self.outcomes
@@ -193,13 +192,13 @@ impl ReleasePinSpec {
         self.holds.iter().filter(move |hold| hold.is_active(now))
     }
 
-    /// Returns the name of the effective Release at `now`: that of the newest active hold that names one,
-    /// else releaseRef.
+    /// Returns the name of the effective Release at `now`: the release of the newest active hold that names
+    /// one, else releaseRef.
     pub fn effective_release(&self, now: Timestamp) -> &str {
         self.release_that_counts(now, false)
     }
 
-    /// Returns the name of the effective Release at `now`; `gitops` as for a hold.
+    /// Returns the name of the effective Release at `now`. `owned`: a GitOps tool owns the ReleasePin.
     pub fn release_that_counts(&self, now: Timestamp, owned: bool) -> &str {
         let holds = self.holds.iter().filter(|hold| hold.counts(now, owned));
         fixed(holds).unwrap_or(&self.release_ref.name)
@@ -223,20 +222,20 @@ pub struct Operation {
     pub id: String,
     /// The generation of the ReleasePin after the change. Another generation belongs to another change.
     pub generation: i64,
-    /// What is done.
+    /// The action.
     pub action: Action,
-    /// When.
+    /// The time of the change.
     pub at: Time,
-    /// Why.
+    /// The reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The effective Release before.
+    /// The effective Release before the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<ReleaseIdentity>,
-    /// The effective Release after.
+    pub from: Option<ContentRef>,
+    /// The effective Release after the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<ReleaseIdentity>,
-    /// The hash of what changes in the environment.
+    pub to: Option<ContentRef>,
+    /// The hash of the rendered changes in the environment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rendered_hash: Option<String>,
     /// The revision that a rollback restores.
@@ -252,8 +251,8 @@ impl Operation {
 }
 
 impl ReleasePin {
-    /// Reads the operation of the current generation; None for an older one, because an edit by kubectl leaves
-    /// the old annotation.
+    /// Reads the operation of the current generation. None: the annotation is of an older generation, because
+    /// an edit by kubectl keeps it.
     pub fn operation(&self) -> Result<Option<Operation>, UnreadableAnnotation> {
         let written: Option<Operation> = annotation::read(self, labels::OPERATION, "ReleasePin")?;
         Ok(written.filter(|operation| Some(operation.generation) == self.metadata.generation))
@@ -400,7 +399,7 @@ mod tests {
             at: Time(at(1)),
             reason: Some("ship".into()),
             from: None,
-            to: Some(ReleaseIdentity::named("checkout-2")),
+            to: Some(ContentRef::named("checkout-2")),
             rendered_hash: None,
             restored_from: None,
         };

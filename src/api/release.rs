@@ -1,6 +1,6 @@
 //! Release: the lockfile of a component, which never changes.
 //!
-//! Reading a reference, plain or compressed, is `resolve`'s work; here is only its shape.
+//! This module defines only the types; `resolve` reads the references, plain or compressed.
 
 use std::str::FromStr;
 
@@ -45,10 +45,10 @@ use super::schema::Object;
         json_path = ".spec.workload.spec.image"
     ),
     printcolumn(
-        name = "Pinned",
+        name = "Protected",
         type_ = "string",
         json_path = ".metadata.labels['bowline\\.dev/pinned']",
-        description = "Whether a ReleasePin names it, or a change to it is in progress"
+        description = "Whether a policy denies its deletion, because a ReleasePin names it or named it, or an action claimed it"
     ),
     printcolumn(
         name = "Type",
@@ -187,10 +187,10 @@ pub struct GitRef {
 pub struct Content(pub Object);
 
 impl Content {
-    /// The one field of compressed content.
+    /// The only field of compressed content.
     pub const COMPRESSED: &str = "compressed";
 
-    /// Makes compressed content of a base64 text.
+    /// Makes compressed content from a base64 text.
     pub fn from_compressed(base64: impl Into<String>) -> Self {
         let mut fields = Object::new();
         fields.insert(Self::COMPRESSED.to_owned(), base64.into().into());
@@ -202,7 +202,7 @@ impl Content {
         self.0.get(Self::COMPRESSED)?.as_str()
     }
 
-    /// Returns the object where it is embedded as it is.
+    /// Returns the object if it is embedded without compression.
     pub fn whole(&self) -> Option<&Object> {
         self.compressed().is_none().then_some(&self.0)
     }
@@ -232,7 +232,7 @@ impl JsonSchema for Content {
                     "pattern": "^[A-Za-z0-9+/]+={0,2}$"
                 }
             },
-            // A rule does not see unknown fields; the number of properties counts them.
+            // A rule does not see unknown fields, but the number of properties includes them.
             "anyOf": [
                 {"not": {"required": ["compressed"]}},
                 {"maxProperties": 1}
@@ -251,21 +251,21 @@ impl JsonSchema for Content {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Mark {
-    /// Bad or good.
+    /// The verdict: bad or good.
     pub verdict: Verdict,
-    /// Who said so.
+    /// The user.
     pub by: String,
-    /// When.
+    /// The time.
     pub at: Time,
-    /// Why.
+    /// The reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The operation that said so; the same after a retry.
+    /// The operation that wrote the mark; the same after a retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
 }
 
-/// Whether a Release may be promoted and rolled back to.
+/// Whether a Release may be promoted, and be the target of a rollback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Verdict {
@@ -276,7 +276,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Reads the verdict of a mark. An unreadable mark means bad: its writer had something to say.
+    /// Reads the verdict of a mark. An invalid mark means bad, because its writer wanted to warn.
     pub fn of_mark(annotation: &str) -> Self {
         serde_json::from_str::<Mark>(annotation).map_or(Self::Bad, |mark| mark.verdict)
     }
@@ -286,7 +286,7 @@ impl Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Claim {
-    /// When the claim was placed or renewed.
+    /// The time when the claim was placed or renewed.
     pub at: Time,
     /// The operation that placed it.
     pub operation: String,
@@ -299,8 +299,8 @@ impl Claim {
     }
 }
 
-/// Returns when a release was claimed last: as who claimed it says or as the server saw it, whichever is
-/// later, for clocks disagree. A claim that cannot be read is as old as the server says.
+/// Returns the time of the last claim on a release: the time in the claim or the time of the server,
+/// whichever is later, because clocks differ. An invalid claim has the time of the server.
 pub fn claimed_at(metadata: &ObjectMeta) -> Option<Timestamp> {
     let annotation = metadata.annotations.as_ref()?.get(labels::CLAIMED_AT)?;
     let said: Option<Claim> = serde_json::from_str(annotation).ok();
@@ -329,7 +329,7 @@ impl Release {
         annotation::read(self, labels::CLAIMED_AT, "Release")
     }
 
-    /// Tells whether the release carries the label that protects it from deletion.
+    /// Returns whether the release has the label that protects it from deletion.
     pub fn is_pinned(&self) -> bool {
         self.labels().get(labels::PINNED).map(String::as_str) == Some(labels::PINNED_TRUE)
     }
@@ -339,7 +339,7 @@ impl Release {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Revision(String);
 
-/// A text that is no full commit id.
+/// The error of a text that is not a full commit id.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
     "revision {0:?} is not the full id of a commit (40 or 64 lowercase hex digits); `git rev-parse {0}` prints it"
@@ -370,7 +370,7 @@ impl Revision {
 }
 
 impl GitRef {
-    /// Returns the commit, where it is written in full.
+    /// Returns the commit. Fails if it is not a full id.
     pub fn commit(&self) -> Result<Revision, NotARevision> {
         self.revision.parse()
     }

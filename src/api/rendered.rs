@@ -1,6 +1,7 @@
 //! RenderedRelease: the rendered resources of one component in one environment.
 //!
-//! Its kind is `Release` in the group core.choreo.dev; here and on screen it is never just "release".
+//! Its kind is `Release` in the group core.choreo.dev; the code and the screens always call it
+//! RenderedRelease.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::CustomResource;
@@ -167,8 +168,8 @@ pub struct ResourceStatus {
     pub applied: Option<String>,
 }
 
-/// How a resource is.
-// The order is that of concern: the worst of several is their maximum.
+/// The health of a resource.
+// From best to worst: the maximum of several is the worst.
 #[derive(
     Clone,
     Copy,
@@ -184,21 +185,21 @@ pub struct ResourceStatus {
     JsonSchema,
 )]
 pub enum Health {
-    /// It works.
+    /// The resource works.
     Healthy,
-    /// It was told to pause.
+    /// A user has paused the resource.
     Suspended,
-    /// It is on its way.
+    /// The resource is progressing.
     Progressing,
-    /// Nothing is known of it.
+    /// The health is not known.
     #[default]
     Unknown,
-    /// It fails.
+    /// The resource fails.
     Degraded,
 }
 
 impl RenderedRelease {
-    /// Returns the data planes that may hold resources of it, by how they are reached.
+    /// Returns the data planes that may have resources of this RenderedRelease, by their connection.
     pub fn data_planes(&self) -> Result<Vec<String>, UnreadableAnnotation> {
         let read = annotation::read(self, labels::DATA_PLANES, "RenderedRelease");
         Ok(read?.unwrap_or_default())
@@ -206,7 +207,7 @@ impl RenderedRelease {
 }
 
 impl RenderedReleaseStatus {
-    /// Returns the worst health of all resources; [`Health::Healthy`] where there are none.
+    /// Returns the worst health of all resources. Without resources it is [`Health::Healthy`].
     pub fn health(&self) -> Health {
         self.resources
             .iter()

@@ -1,13 +1,13 @@
-//! Pieces of CRD schemas that the types themselves cannot say, and the one pass over generated CRDs.
+//! Parts of CRD schemas that the types cannot express, and the conversion of generated CRDs.
 //!
-//! List kinds, map kinds and CEL rules stand beside the fields as `extend`; what is here is shared by
-//! several kinds.
+//! List types, map types and CEL rules are next to the fields as `extend`; this module contains the parts
+//! that several kinds share.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
-/// Free-form JSON object, as a template, a parameter set or an embedded object has it.
+/// A free-form JSON object, for templates, parameters and embedded objects.
 pub type Object = serde_json::Map<String, Value>;
 
 /// Returns the schema of a free-form object whose fields merge one by one.
@@ -18,7 +18,7 @@ pub(super) fn open_object(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Returns the schema of a free-form object that is written as one piece.
+/// Returns the schema of a free-form object that is replaced as a whole.
 pub(super) fn atomic_object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
@@ -27,8 +27,8 @@ pub(super) fn atomic_object(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Returns the schema of a whole Kubernetes object that is written as one piece.
-// Not an embedded resource: the server would rewrite the metadata of those.
+/// Returns the schema of a whole Kubernetes object that is replaced as a whole.
+// It is not an embedded resource, because the server would rewrite its metadata.
 pub(super) fn kubernetes_object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
@@ -42,7 +42,7 @@ pub(super) fn kubernetes_object(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Returns the schema of a value of any type, null included.
+/// Returns the schema of a value of any type, including null.
 pub(super) fn any_value(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "nullable": true,
@@ -50,7 +50,7 @@ pub(super) fn any_value(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Returns the schema of a moment.
+/// Returns the schema of a timestamp.
 pub(super) fn moment(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "format": "date-time"})
 }
@@ -95,9 +95,9 @@ pub(super) fn conditions(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Brings a generated CRD into the form that an API server wants, and marks it as ours.
+/// Converts a generated CRD to the form for an API server, and labels it as bowline's.
 ///
-/// Optional fields lose `nullable`: a null that is stored would count as present in a rule.
+/// Optional fields lose `nullable`: a stored null would be present for a rule.
 pub(super) fn finish(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     crd.metadata.labels.get_or_insert_default().insert(
         super::labels::PART_OF.to_owned(),
@@ -139,7 +139,7 @@ fn tidy(schema: &mut Value) {
     }
 }
 
-/// Joins the lines of each paragraph, for `kubectl explain` wraps them itself.
+/// Joins the lines of each paragraph, because `kubectl explain` wraps them itself.
 fn paragraphs(text: &str) -> String {
     text.split("\n\n")
         .map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "))

@@ -1,4 +1,5 @@
-//! EnvSettings: what differs between environments, applied when a release is rendered and never part of it.
+//! EnvSettings: the parameters that differ between environments. They are used when a release is rendered,
+//! and are never part of it.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! ComponentEnvSnapshot: the definitions that a pin was rendered from, resolved. Internal; only the pin's
-//! controller writes it.
+//! ComponentEnvSnapshot: the resolved definitions that a ReleasePin was rendered from. It is internal: only
+//! the ReleasePin controller writes it.
 
 use kube::CustomResource;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! deploy/ agrees with the types, and the types with what they are for.
+//! deploy/ matches the types, and the types fulfil their rules.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn deploy_holds_the_crds_of_the_types() {
             stored == text,
             "deploy/crds/{name} differs from the types; run with {BLESS}=1 to write it anew"
         );
-        // A program that writes the files was compiled with the old ones.
+        // This program was compiled with the old files.
         let is_written = WRITTEN_CRDS.contains(&text.as_str());
         assert!(is_written || std::env::var_os(BLESS).is_some(), "{name}");
         expected.insert(name);
@@ -68,7 +68,7 @@ fn assert_described(path: &str, schema: &Value) {
     assert!(schema.get("nullable").is_none() || schema.get("type").is_none());
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let path = format!("{path}.{name}");
-        // Fields of foreign objects are described where they come from.
+        // The fields of foreign objects have no descriptions here.
         let foreign = ["apiVersion", "kind", "metadata", "spec"].contains(&name.as_str());
         assert!(
             foreign || property.get("description").is_some(),

@@ -1,8 +1,9 @@
-//! `bowline apply`: puts the objects of files onto the target by server-side apply.
+//! `bowline apply`: writes the objects of files to the target by server-side apply.
 //!
-//! Everything is tried; what fails is said with its file and line. Nothing is ever removed.
+//! It tries every object, and reports each failure with its file and line. It never deletes an object. On
+//! a repository it changes files and makes no commit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::time::Duration;
 
@@ -18,14 +19,14 @@ use super::error::{Error, Exit, Failures};
 use super::gitflags::GitFlags;
 use super::kinds::{self, Kind, Kinds};
 use super::manifests::{self, Manifest};
-use super::observing;
 use super::output::Format;
 use super::report::Report;
-use crate::api::ReleasePin;
+use super::{commits, observing};
+use crate::api::{ReleasePin, labels};
 use crate::controllers::beside::Beside;
 use crate::engine::world::Key;
 
-/// How long a new kind may take until it is served.
+/// How long bowline waits until the server serves a new kind.
 const ESTABLISHED: Duration = Duration::from_secs(30);
 
 /// The arguments of `apply`.
@@ -54,19 +55,19 @@ pub struct Arguments {
     server_side: bool,
 }
 
-/// What applying did to an object.
+/// The effect of the apply on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It was not there.
+    /// The object did not exist.
     Created,
-    /// It was different.
+    /// The object was different.
     Configured,
-    /// It was so already.
+    /// The object already had this content.
     Unchanged,
 }
 
 impl Change {
-    /// Says it.
+    /// Returns the word for the effect, as kubectl prints it.
     pub fn word(self) -> &'static str {
         match self {
             Change::Created => "created",
@@ -76,7 +77,7 @@ impl Change {
     }
 }
 
-/// Runs the verb, prints a line for each object, and returns how the program ends.
+/// Runs the verb, prints a line for each object, and returns the exit code of the program.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -95,11 +96,12 @@ pub async fn run(
     let mut report = Report::new(out, arguments.output, arguments.dry_run);
     let parameters = PatchParams {
         dry_run: arguments.dry_run,
-        force: arguments.force_conflicts,
+        // The only manager of the fields in a repository is git.
+        force: arguments.force_conflicts || connection.repository.is_some(),
         field_manager: Some(arguments.field_manager.clone()),
         field_validation: Some(ValidationDirective::Strict),
     };
-    let mut pins = Vec::new();
+    let (mut pins, mut files) = (Vec::new(), BTreeSet::new());
     let (all, mut new_kinds) = (manifests.len(), Vec::<String>::new());
     for (done, manifest) in manifests.into_iter().enumerate() {
         if !manifest.is_crd() {
@@ -129,6 +131,10 @@ pub async fn run(
                 place.label()
             ));
         }
+        if let Err(error) = storable(&connection, &place) {
+            failures.add(manifests::at(&manifest.origin, error), say);
+            continue;
+        }
         match put(&place, &manifest.value, &parameters).await {
             Ok(change) => {
                 changes |= change != Change::Unchanged;
@@ -136,6 +142,7 @@ pub async fn run(
                 if arguments.dry_run || change == Change::Unchanged {
                     continue;
                 }
+                files.extend(commits::file_of(&connection, &place));
                 if manifest.is_crd() && change == Change::Created {
                     new_kinds.push(manifest.name);
                 } else if place.kind.resource == ApiResource::erase::<ReleasePin>(&()) {
@@ -160,6 +167,7 @@ pub async fn run(
         let why = error.message;
         say(format!("warning: the changes were made, but {why}"));
     }
+    commits::say_uncommitted(&files, say);
     report.end(!failures.is_empty(), say)?;
     Ok(match failures.exit() {
         Exit::Done if arguments.dry_run && changes => Exit::Changes,
@@ -167,7 +175,7 @@ pub async fn run(
     })
 }
 
-/// Waits until controllers have observed ReleasePins that changed, beside an embedded store.
+/// Waits until the controllers have observed the changed ReleasePins of an embedded store.
 async fn observed(
     connection: &Connection,
     options: &Options,
@@ -199,7 +207,7 @@ async fn observed(
     Ok(())
 }
 
-/// Refuses a verb that changes something where only reads pass, before anything is read.
+/// Returns an error in read-only mode, before a verb that writes reads anything.
 pub fn writable(connection: &Connection, verb: &str) -> Result<(), Error> {
     match &connection.readonly {
         None => Ok(()),
@@ -210,20 +218,34 @@ pub fn writable(connection: &Connection, verb: &str) -> Result<(), Error> {
     }
 }
 
-/// Where an object belongs.
+/// Returns an error for an object that a repository does not store: it has another kind than those of
+/// bowline.
+fn storable(connection: &Connection, place: &Place) -> Result<(), Error> {
+    let ours = labels::GROUPS.contains(&place.kind.resource.group.as_str());
+    match connection.repository.is_some() && !ours {
+        true => {
+            let message = format!("{} is no object of bowline", place.label());
+            Err(Error::new(Exit::Refused, message)
+                .with_hint("add a file of another kind to the repository with git"))
+        }
+        false => Ok(()),
+    }
+}
+
+/// The identity of an object: kind, namespace and name, with the API that reads and writes it.
 pub struct Place {
-    /// Its kind.
+    /// The kind.
     pub kind: Kind,
-    /// Its namespace, if its kind has any.
+    /// The namespace; None for a cluster-scoped kind.
     pub namespace: Option<String>,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// The door to it.
+    /// The API client of the kind in the namespace.
     pub objects: Api<DynamicObject>,
 }
 
 impl Place {
-    /// Makes the place of an object in a namespace.
+    /// Builds the identity of an object in a namespace.
     pub fn new(connection: &Connection, kind: Kind, namespace: &str, name: &str) -> Place {
         Place {
             namespace: kind.namespaced.then(|| namespace.to_owned()),
@@ -233,7 +255,7 @@ impl Place {
         }
     }
 
-    /// Says which object it is.
+    /// Returns `kind/name` for messages.
     pub fn label(&self) -> String {
         format!("{}/{}", self.kind.label(), self.name)
     }
@@ -243,7 +265,7 @@ impl Place {
     }
 }
 
-/// Finds where an object of a file belongs.
+/// Returns the kind, namespace and name of an object in a file.
 pub async fn place(
     kinds: &mut Kinds<'_>,
     connection: &Connection,
@@ -267,7 +289,7 @@ pub async fn place(
     Ok(Place::new(connection, kind, namespace, &manifest.name))
 }
 
-/// Applies an object, and says what that did to it.
+/// Applies an object, and returns the effect.
 pub async fn put(
     place: &Place,
     object: &Value,
@@ -275,7 +297,7 @@ pub async fn put(
 ) -> Result<Change, kube::Error> {
     let (name, patch) = (&place.name, Patch::Apply(object));
     if parameters.dry_run {
-        // A dry run gives an object that it changed its old resourceVersion.
+        // The answer of a dry run keeps the old resourceVersion even if the object would change.
         let before = place.objects.get_opt(name).await?;
         let after = place.objects.patch(name, parameters, &patch).await?;
         return Ok(match before {
@@ -296,7 +318,7 @@ pub async fn put(
     })
 }
 
-/// Leaves out of an object what differs between two answers about the same content.
+/// Removes the fields that differ between two answers with the same content.
 fn comparable(object: &DynamicObject) -> Value {
     let mut value = serde_json::to_value(object).unwrap_or(Value::Null);
     if let Some(Value::Object(metadata)) = value.get_mut("metadata") {
@@ -310,7 +332,7 @@ fn comparable(object: &DynamicObject) -> Value {
     value
 }
 
-/// Says what went wrong with an object, and what to do where others manage it.
+/// Builds the error of a failed apply; for a field conflict, with a hint.
 pub fn explained(place: &Place, error: kube::Error) -> Error {
     let is_managed = match &error {
         kube::Error::Api(status) => status.details.iter().any(|details| {

@@ -1,7 +1,7 @@
-//! `bowline audit`: list what was done, look at one entry, check the chains, write a timeline.
+//! `bowline audit`: lists audit entries, prints one entry, verifies the chains, writes a timeline.
 //!
-//! Everything here only reads. Entries are read as the API server returns them, so that one that cannot
-//! be understood hides no other, and so that `verify` sees what is stored and not what we make of it.
+//! These verbs only read. They read entries as the API server returns them: one unreadable entry does not
+//! hide the others, and `verify` checks the stored bytes, not our interpretation of them.
 
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
@@ -18,8 +18,8 @@ use crate::api::audit::AuditEntry;
 use crate::api::interval::Interval;
 use crate::api::pin::ReleasePin;
 use crate::api::{labels, names};
-use crate::engine::audit::{self, Finding, Row, Span, Verdict};
 use crate::engine::pages::{self, PAGE};
+use crate::subjects::release_pin::audit::{self, Finding, Row, Span, Verdict};
 
 /// The arguments of `audit`.
 #[derive(Debug, Subcommand)]
@@ -96,7 +96,7 @@ pub struct Export {
     until: Option<String>,
 }
 
-/// The forms of a timeline.
+/// The formats of a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Timeline {
     /// A Markdown document
@@ -105,7 +105,7 @@ pub enum Timeline {
     Json,
 }
 
-/// Runs a verb and returns what it prints.
+/// Runs a verb and returns its output.
 pub async fn run(
     verb: &Verb,
     options: &Options,
@@ -113,7 +113,7 @@ pub async fn run(
     now: Timestamp,
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
-    // What makes no sense is said before anybody is asked anything.
+    // Reject invalid times before the first request.
     let moment = |text: &Option<String>| text.as_deref().map(|text| moment(text, now)).transpose();
     match verb {
         Verb::List(arguments) => {
@@ -143,7 +143,7 @@ pub async fn run(
     }
 }
 
-/// Reads a moment: a time, a day in UTC, or how long ago.
+/// Parses a time, a day in UTC, or a duration ago.
 fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Error> {
     let day = || {
         let date: jiff::civil::Date = text.parse().ok()?;
@@ -212,6 +212,7 @@ async fn list(
     let (entries, problems) =
         stored(connection, arguments.component.as_deref(), environment).await?;
     commits::say_where_the_log_ends(connection, say);
+    commits::say_unread(connection, say);
     say_unreadable(&problems, say);
     let rows = audit::timeline(&entries, span);
     let printed = match arguments.output {
@@ -279,7 +280,8 @@ async fn show(
     let name = &arguments.name;
     let Some(mut entry) = api.get_opt(name).await? else {
         let message = format!("audit entry {name} does not exist");
-        return Err(Error::new(Exit::Failed, message).with_hint("bowline audit list -o name"));
+        return Err(Error::new(Exit::Failed, message)
+            .with_hint("bowline audit list -o name lists the entries"));
     };
     let flaws = serde_json::to_value(&entry)
         .map(audit::flaws)
@@ -299,9 +301,11 @@ async fn verify(
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
     let component = arguments.component.as_deref();
+    commits::say_unread(connection, say);
     let mut verdict = verdict(connection, component).await?;
     if !verdict.is_valid() && connection.repository.is_none() {
-        // Between a move and its entry, and between our two reads, there is time; what is wrong stays wrong.
+        // The entry of a change is written after the change, and we read twice: a real problem is still
+        // there at the second reading.
         verdict = self::verdict(connection, component).await?;
     }
     if let Some(component) = component.filter(|_| verdict.chains.is_empty()) {
@@ -355,9 +359,11 @@ async fn verify(
 
 async fn verdict(connection: &Connection, component: Option<&str>) -> Result<Verdict, Error> {
     if let Some(repository) = connection.repository.clone() {
+        let read = repository.whole().await;
+        read.map_err(|error| Error::new(Exit::Failed, error.to_string()))?;
         let component = component.map(str::to_owned);
         let verifying = tokio::task::spawn_blocking(move || {
-            crate::engine::repository::verify(&repository, component.as_deref())
+            crate::subjects::release_pin::repository::verify(&repository, component.as_deref())
         });
         let verified = verifying.await;
         let verified = verified.map_err(|error| Error::new(Exit::Failed, error.to_string()))?;
@@ -368,7 +374,8 @@ async fn verdict(connection: &Connection, component: Option<&str>) -> Result<Ver
         Some(component) => ListParams::default().fields(&format!("spec.component={component}")),
         None => ListParams::default(),
     };
-    // The pins first: an entry follows its move, so the other order would miss more of them.
+    // Read the ReleasePins first: an entry is written after its change, so the other order would miss
+    // more entries.
     let pins = pages::all(&pins, params, PAGE).await?;
     let (entries, problems) = stored(connection, component, None).await?;
     let mut verdict = audit::verify(&pins, &entries);

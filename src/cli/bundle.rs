@@ -1,4 +1,4 @@
-//! What bowline puts on a cluster: the files of deploy/, as the program carries them.
+//! The objects that bowline installs on a cluster: the files of deploy/, compiled into the program.
 
 use kube::api::ObjectMeta;
 use serde_json::{Value, json};
@@ -9,12 +9,11 @@ use super::error::{Error, Exit};
 use super::kinds::Kinds;
 use super::manifests::Manifest;
 use crate::api::{self, labels};
-use crate::yaml;
 
-/// The field manager of what is installed.
+/// The field manager of the installed objects.
 pub const MANAGER: &str = "bowline-install";
 
-/// The files, in the order in which one needs the other; definitions of kinds come after the first.
+/// The files, dependencies first. The CustomResourceDefinitions come after the first file.
 const FILES: [(&str, &str); 5] = [
     (
         "namespace.yaml",
@@ -29,19 +28,20 @@ const FILES: [(&str, &str); 5] = [
     ),
 ];
 
-/// The alerts, which a ConfigMap carries.
+/// The alert rules; the bundle puts them into a ConfigMap.
 const RULES: &str = include_str!("../../deploy/rules.yaml");
 
-/// Where the image of the controller stands in its Deployment.
+/// The JSON pointer to the image of the controller in its Deployment.
 const IMAGE: &str = "/spec/template/spec/containers/0/image";
 
-/// Returns the objects that bowline puts on a cluster, in the order in which one needs the other. Without an
-/// image the controller has that of this version.
+/// Returns the objects that bowline installs, dependencies first. Without an image, the controller gets
+/// the image of this version.
 pub fn objects(image: Option<&str>) -> Result<Vec<Value>, Error> {
     let broken = |why: String| Error::new(Exit::Failed, format!("the bundle: {why}"));
     let mut objects = Vec::new();
     for (file, text) in FILES {
-        let documents = yaml::documents(file, text).map_err(|error| broken(error.to_string()))?;
+        let documents =
+            bounded_yaml::documents(file, text).map_err(|error| broken(error.to_string()))?;
         objects.extend(documents.into_iter().map(|document| document.value));
         if file == "namespace.yaml" {
             for crd in api::crds() {
@@ -78,7 +78,7 @@ fn set_image(object: &mut Value, image: &str) {
     }
 }
 
-/// Returns the image of the controller, where an object of the bundle has it.
+/// Returns the image of the controller; None if the object of the bundle has none.
 pub fn image(object: &Value) -> Option<&str> {
     object.pointer(IMAGE).and_then(Value::as_str)
 }
@@ -90,27 +90,27 @@ fn installed_image(live: &Value) -> Option<&str> {
     own["image"].as_str().filter(|image| !image.is_empty())
 }
 
-/// An object of the bundle, where it belongs and what is there.
+/// An object of the bundle, and the object of the same name on the cluster.
 pub struct Piece {
-    /// Where it belongs.
+    /// The kind, namespace and name.
     pub place: apply::Place,
-    /// The object.
+    /// The object of the bundle.
     pub value: Value,
-    /// What is there under its name.
+    /// The object of the same name on the cluster; None if there is none.
     pub found: Option<Found>,
 }
 
-/// An object that is there.
+/// An object that exists on the cluster.
 pub struct Found {
-    /// What tells it from others of its name.
+    /// The uid, which differs from the uid of a later object of the same name.
     pub uid: Option<String>,
-    /// Whether bowline put it there.
+    /// Whether bowline installed the object.
     pub ours: bool,
-    /// Who wrote it, by the field managers that it has.
+    /// The field managers of the object.
     pub writers: Vec<String>,
-    /// Whether it is being deleted.
+    /// Whether the object is being deleted.
     pub deleting: bool,
-    /// The object; absent for the definition of a kind, which is large.
+    /// The object; None for a CustomResourceDefinition, which is large.
     pub live: Option<Value>,
 }
 
@@ -134,39 +134,40 @@ impl Found {
 }
 
 impl Piece {
-    /// Tells whether the object is a namespace.
+    /// Returns whether the object is a namespace.
     pub fn is_namespace(&self) -> bool {
         self.place.kind.resource.kind == "Namespace"
     }
 
-    /// Tells whether the object defines a kind.
+    /// Returns whether the object is a CustomResourceDefinition.
     pub fn is_crd(&self) -> bool {
         self.place.kind.resource.kind == "CustomResourceDefinition"
     }
 
-    /// Tells whether the object runs the controller.
+    /// Returns whether the object is the Deployment of the controller.
     pub fn is_controller(&self) -> bool {
         self.place.kind.resource.kind == "Deployment"
     }
 
-    /// Tells whether the object is there and being deleted.
+    /// Returns whether the object exists on the cluster and is being deleted.
     pub fn is_being_deleted(&self) -> bool {
         self.found.as_ref().is_some_and(|found| found.deleting)
     }
 
-    /// Returns the image of the controller that is applied.
+    /// Returns the image of the controller in the bundle.
     pub fn image(&self) -> Option<&str> {
         image(&self.value)
     }
 
-    /// Tells whether somebody else's object has its name.
+    /// Returns whether an object of somebody else has the same name.
     pub fn is_foreign(&self) -> bool {
         self.found.as_ref().is_some_and(|found| !found.ours)
     }
 }
 
-/// Looks at what a cluster has of the bundle. What its server does not know at all is said, and left out.
-/// Without an image the controller has the one that is installed, or else that of this version.
+/// Reads the objects of the bundle from a cluster. Leaves out kinds that the server does not have, with a
+/// warning. Without an image, the controller keeps the installed image, or else gets the image of this
+/// version.
 pub async fn look(
     connection: &Connection,
     image: Option<&str>,
@@ -251,7 +252,7 @@ mod tests {
             if !text.contains("kind: DeploymentPipeline") {
                 continue;
             }
-            for document in yaml::documents("test", &text).unwrap() {
+            for document in bounded_yaml::documents("test", &text).unwrap() {
                 if document.value["kind"] != "DeploymentPipeline" {
                     continue;
                 }

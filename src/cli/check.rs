@@ -1,4 +1,4 @@
-//! `bowline check`: whether what a repository says holds together, and what a change of it promotes.
+//! `bowline check`: checks the objects of a repository, and shows the promotions in a change of it.
 
 use std::collections::BTreeSet;
 
@@ -13,19 +13,21 @@ use super::error::{Error, Exit};
 use super::gitflags::GitFlags;
 use super::output::{self, Format};
 use super::session::live_everywhere;
-use crate::api::audit::ReleaseIdentity;
+use crate::api::audit::ContentRef;
 use crate::connect::Repository;
 use crate::engine::diff;
-use crate::engine::preview::{PreviewError, Stage, objects};
-use crate::engine::repository::{self, Checked, Content, Promotion};
-use crate::engine::world::{Key, Pin, Source, World};
+use crate::engine::world::{Key, World};
+use crate::subjects::release_pin::READ_BY_MOVES;
+use crate::subjects::release_pin::preview::{PreviewError, Stage, objects};
+use crate::subjects::release_pin::repository::{self, Checked, Content, Promotion};
+use crate::subjects::release_pin::rows::Pin;
 use crate::text;
 
-/// What `check` can be told.
+/// The arguments of `check`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// Print what changed since what is checked out and this commit went apart, and hold it to the rules of
-    /// promotion
+    /// Print the changes since the merge base of this commit and HEAD, and check them against the
+    /// promotion rules
     #[arg(long, value_name = "REV")]
     base: Option<String>,
     /// The output format
@@ -35,12 +37,12 @@ pub struct Arguments {
     git: GitFlags,
 }
 
-/// The findings of `check`, in the words of its output.
+/// The findings of `check`, as its output shows them.
 #[derive(Debug, Default, Serialize)]
 struct Report {
     /// The promotions of the change.
     promotions: Vec<Shown>,
-    /// Files and objects that are wrong.
+    /// Errors in files and objects.
     wrong: Vec<String>,
     /// Changes that a rule refuses.
     refused: Vec<String>,
@@ -48,7 +50,7 @@ struct Report {
     warnings: Vec<String>,
 }
 
-/// A promotion, with the objects that it changes in its environment.
+/// A promotion, with its diff of the rendered objects in the environment.
 #[derive(Debug, Serialize)]
 struct Shown {
     namespace: String,
@@ -60,7 +62,7 @@ struct Shown {
 }
 
 impl Report {
-    /// Prints it; each finding is one line, whatever characters a file puts into it.
+    /// Prints the report. Each finding is one line, even if a file contains a line break.
     fn print(&self, format: Format) -> String {
         match format {
             Format::Json => output::json(self),
@@ -97,7 +99,7 @@ impl Shown {
     }
 }
 
-/// Checks, and prints what is found.
+/// Checks the repository, and prints the findings.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -114,7 +116,7 @@ pub async fn run(
     };
     let read = repository.whole().await;
     read.map_err(|error| Error::new(Exit::Failed, error.to_string()))?;
-    let feed = live_everywhere(&connection, options, &Source::OF_MOVES).await?;
+    let feed = live_everywhere(&connection, options, &READ_BY_MOVES).await?;
     let base = arguments.base.as_deref();
     let base = base.map(|base| went_apart(&repository, base)).transpose()?;
     let content = Content::fetch(&connection.client).await?;
@@ -126,7 +128,8 @@ pub async fn run(
     let mut report = Report::default();
     let promotions = std::mem::take(&mut checked.promotions);
     let moved: BTreeSet<&Key> = promotions.iter().map(|promotion| &promotion.pin).collect();
-    // Settings and environments change, too: what did not move has to fit as well.
+    // A change of settings or environments can break a ReleasePin that did not change, so render those
+    // too.
     let mut others = pins(&feed.world(), now);
     others.retain(|pin| !moved.contains(&pin.pin));
     let namespaces = promotions.iter().chain(&others);
@@ -169,8 +172,7 @@ pub async fn run(
     Ok(Outcome::ending(report.print(arguments.output), exit))
 }
 
-/// Finds the commit that what is checked out and a base both come from: what came to the base since then is
-/// no part of the change.
+/// Returns the merge base of HEAD and a base. Later commits on the base are not part of the change.
 fn went_apart(repository: &Repository, base: &str) -> Result<String, Error> {
     let work = repository.tree.work();
     let shallow = "a shallow clone may not have the commit: git fetch --unshallow";
@@ -184,7 +186,7 @@ fn went_apart(repository: &Repository, base: &str) -> Result<String, Error> {
     })
 }
 
-/// Lists the pins as they are, by component.
+/// Lists the ReleasePins, by component.
 fn pins(world: &World, now: Timestamp) -> Vec<Promotion> {
     let mut components: Vec<_> = world.components().cloned().collect();
     components.sort();
@@ -201,7 +203,7 @@ fn pins(world: &World, now: Timestamp) -> Vec<Promotion> {
     pins.map(promotion).collect()
 }
 
-/// Shows one promotion, and what it changes in its environment.
+/// Returns one promotion with its diff of the rendered objects.
 async fn show(
     promotion: &Promotion,
     stage: &Stage<'_>,
@@ -227,11 +229,11 @@ async fn show(
     let before = match from {
         None => Vec::new(),
         Some(from) => {
-            let identity = ReleaseIdentity::named(from);
+            let identity = ContentRef::named(from);
             let rendered = stage
                 .rendered(component, environment, &identity, &mut Vec::new())
                 .await;
-            // What ran before may be broken; that is no reason not to move away from it.
+            // The release before may not render; a promotion away from it is still allowed.
             rendered
                 .map(|rendered| objects(&rendered))
                 .unwrap_or_default()
@@ -241,7 +243,7 @@ async fn show(
     Ok(shown(diff.text()))
 }
 
-/// Renders what a pin wants, where it can be.
+/// Renders the release of a promotion; None if that is impossible, with a finding.
 async fn fits(
     promotion: &Promotion,
     stage: &Stage<'_>,
@@ -250,7 +252,7 @@ async fn fits(
     let Some(to) = &promotion.to else {
         return Ok(None);
     };
-    let identity = ReleaseIdentity::named(to);
+    let identity = ContentRef::named(to);
     let (component, environment) = (&promotion.component, &promotion.environment);
     let rendered = stage
         .rendered(component, environment, &identity, &mut checked.warnings)
@@ -261,7 +263,7 @@ async fn fits(
             checked.refused.push(error.to_string());
             Ok(None)
         }
-        // What is missing was said by then; what cannot be fetched is no fault of the files.
+        // Another check reports a missing object; a failed fetch is not an error of the files.
         Err(error @ (PreviewError::Unresolved { .. } | PreviewError::Body(_))) => {
             checked.warnings.push(format!("not rendered: {error}"));
             Ok(None)

@@ -1,16 +1,21 @@
-//! What verbs that change something share where the target is a repository: one commit, and its push.
+//! Shared code of the verbs that change a repository: one commit, and its push.
 
-use super::connect::{Connection, Options};
+use std::collections::BTreeSet;
+
+use super::apply::Place;
+use super::connect::{Address, Connection, Options};
 use super::error::{Error, Exit};
 use crate::connect::Repository;
-use crate::engine::repository::{
-    BeforePlan, Commits, Committed, NoReference, NotCommitted, ProposeError, Pushed,
-};
 use crate::git::GitError;
 use crate::git::commit::CommitError;
 use crate::git::push::PushError;
+use crate::subjects::release_pin::repository::{
+    BeforePlan, Commits, Committed, NoReference, NotCommitted, ProposeError, Pushed,
+};
+use crate::text;
 
-/// Finds the repository of a connection; flags of commits make no sense without one.
+/// Returns the commits of a connection to a repository; None for another target. The flags of commits are
+/// an error there.
 pub(super) fn of<'a>(
     connection: &'a Connection,
     options: &Options,
@@ -32,13 +37,40 @@ pub(super) fn of<'a>(
     }
 }
 
-/// Does what comes before a plan where the target is a repository, and says what was cleared up.
+/// Returns the file of an object in a repository, relative to the root of the work tree; None for another
+/// target, and for an object that no file contains.
+pub(super) fn file_of(connection: &Connection, place: &Place) -> Option<String> {
+    let tree = &connection.repository.as_ref()?.tree;
+    let resource = &place.kind.resource;
+    let resource = format!("{}/{}", resource.group, resource.plural);
+    let namespace = place.namespace.as_deref().unwrap_or_default();
+    let found = tree.place(&resource, namespace, &place.name)?;
+    Some(found.path)
+}
+
+/// Says that a verb changed files of a repository without a commit.
+pub(super) fn say_uncommitted(files: &BTreeSet<String>, say: &mut dyn FnMut(String)) {
+    let shown: Vec<&str> = files.iter().take(5).map(String::as_str).collect();
+    let more = match files.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {}", text::counted(more, "other files")),
+    };
+    if !shown.is_empty() {
+        let shown = shown.join(", ");
+        say(format!(
+            "changed {shown}{more}; not committed: commit with git"
+        ));
+    }
+}
+
+/// Prepares a repository before a plan, and prints a message for each leftover that it cleaned up.
 pub(super) async fn begin(
     connection: &Connection,
     options: &Options,
     remote: BeforePlan,
     say: &mut dyn FnMut(String),
 ) -> Result<(), Error> {
+    say_namespaces(connection, options, say);
     if let Some(commits) = of(connection, options)? {
         let cleared = commits.begin(remote).await?;
         cleared.into_iter().for_each(say);
@@ -46,7 +78,7 @@ pub(super) async fn begin(
     Ok(())
 }
 
-/// Warns where the history of a repository is not whole.
+/// Warns if the history of a repository is incomplete.
 pub(super) fn say_where_the_log_ends(connection: &Connection, say: &mut dyn FnMut(String)) {
     let repository = connection.repository.as_ref();
     let incomplete = repository.and_then(Repository::shallow_history);
@@ -56,8 +88,60 @@ pub(super) fn say_where_the_log_ends(connection: &Connection, say: &mut dyn FnMu
         .for_each(say);
 }
 
-/// Pushes what an earlier run committed and could not push, where the target is a repository and that was
-/// asked for.
+/// The largest number of problems of files that a warning lists.
+const SHOWN: usize = 5;
+
+/// Warns if files of a repository cannot be read: the ReleasePins in them are not known.
+pub(super) fn say_unread(connection: &Connection, say: &mut dyn FnMut(String)) {
+    let Some(repository) = &connection.repository else {
+        return;
+    };
+    let problems = repository.tree.unread();
+    for problem in problems.iter().take(SHOWN) {
+        say(format!("warning: not read: {}", problem.what));
+    }
+    if let Some(more @ 1..) = problems.len().checked_sub(SHOWN) {
+        say(format!(
+            "warning: {more} more problems; bowline check lists them"
+        ));
+    }
+}
+
+/// Warns if the files have several namespaces, and the user named none: the default one may have no objects.
+pub(super) fn say_namespaces(
+    connection: &Connection,
+    options: &Options,
+    say: &mut dyn FnMut(String),
+) {
+    let Some(repository) = &connection.repository else {
+        return;
+    };
+    let known = repository.tree.namespaces();
+    let is_open = options.namespace.is_none() && !known.contains(&connection.namespace);
+    if is_open && !known.is_empty() {
+        let known: Vec<String> = known.into_iter().collect();
+        say(format!(
+            "warning: the objects are in the namespaces {}, and none is in {}; choose one with -n NAME (status also has -A for all)",
+            known.join(", "),
+            connection.namespace
+        ));
+    }
+}
+
+/// Returns the error for a ReleasePin in a file that is not checked out, or that cannot be read. None: all
+/// files that may have it are read.
+pub(super) fn not_known(
+    connection: &Connection,
+    component: &str,
+    environment: &str,
+) -> Option<Error> {
+    let tree = &connection.repository.as_ref()?.tree;
+    let why = tree.why_unknown(&connection.namespace, component, environment)?;
+    let message = format!("the release of {component} in {environment} is not known: {why}");
+    Some(Error::new(Exit::Refused, message).with_hint("bowline check lists the problems"))
+}
+
+/// Pushes commits of an earlier run, if the target is a repository and the user gave `--push`.
 pub(super) async fn push_again(
     commits: Option<&Commits<'_>>,
     say: &mut dyn FnMut(String),
@@ -74,7 +158,7 @@ pub(super) async fn push_again(
     }
 }
 
-/// Says what became of a commit. What went wrong with its push is said only, for the commit is made.
+/// Prints the result of a commit. A failed push only decides the exit code: the commit exists.
 pub(super) fn told(committed: &Committed, say: &mut dyn FnMut(String)) -> Exit {
     committed.notes.iter().cloned().for_each(&mut *say);
     say(committed.words());
@@ -121,6 +205,7 @@ impl From<&NotCommitted> for Error {
                 CommitError::Git(_)
                 | CommitError::Unread(_)
                 | CommitError::Altered { .. }
+                | CommitError::NotRestored { .. }
                 | CommitError::Refused { .. } => Exit::Failed,
                 CommitError::NoBranchName(_) => Exit::Usage,
                 _ => Exit::Refused,
@@ -148,10 +233,9 @@ impl From<ProposeError> for Error {
     }
 }
 
-impl From<NoReference> for Error {
-    fn from(error: NoReference) -> Error {
-        Error::new(Exit::Refused, error.to_string()).with_hint(error.hint())
-    }
+/// Returns the error about a definition without a reference, with the command that embeds it.
+pub(super) fn no_reference(error: &NoReference, options: &str, address: &Address) -> Error {
+    Error::new(Exit::Refused, error.to_string()).with_hint(error.hint(options, address))
 }
 
 impl From<GitError> for Error {

@@ -1,4 +1,4 @@
-//! `bowline completions`: what a shell needs to complete bowline's verbs and flags.
+//! `bowline completions`: prints the completion script of a shell.
 
 use clap::{Args, Command};
 use clap_complete::Shell;

@@ -15,7 +15,7 @@ pub struct Arguments {
     output: Form,
 }
 
-/// The forms of definitions.
+/// The output formats of definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
     /// YAML, a document for each

@@ -1,5 +1,7 @@
-//! `bowline delete`: removes objects, and only those that were looked at.
+//! `bowline delete`: deletes objects. The uid as precondition protects an object that was created later
+//! with the same name.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::time::Duration;
 
@@ -10,15 +12,13 @@ use kube::core::ApiResource;
 use kube::runtime::wait::{await_condition, conditions};
 
 use super::apply::{self, Place};
-use super::confirm;
 use super::connect::{self, Connection, Environment, Options, Target};
 use super::error::{Error, Exit, Failures};
 use super::gitflags::GitFlags;
 use super::kinds::{self, Kinds};
-use super::manifests;
-use super::observing;
 use super::output::Format;
 use super::report::Report;
+use super::{commits, confirm, manifests, observing};
 use crate::api::{self, ReleasePin, RenderedRelease};
 use crate::controllers::beside::Beside;
 use crate::text;
@@ -62,7 +62,7 @@ pub struct Arguments {
     timeout: Duration,
 }
 
-/// What becomes of dependents.
+/// The effect on dependents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Cascade {
     /// Delete dependents in the background
@@ -73,12 +73,12 @@ enum Cascade {
     Orphan,
 }
 
-/// An object that was there when it was looked at.
+/// An object to delete, as the lookup found it.
 struct Condemned {
     place: Place,
     uid: Option<String>,
     origin: Option<String>,
-    /// The production environment that a ReleasePin is taken out of.
+    /// The production environment that the deletion affects; None if there is none.
     production: Option<String>,
 }
 
@@ -91,7 +91,7 @@ impl Condemned {
     }
 }
 
-/// Runs the verb, prints a line for each object, and returns how the program ends.
+/// Runs the verb, prints a line for each object, and returns the exit code of the program.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -108,7 +108,7 @@ pub async fn run(
     for (place, origin) in places {
         match look(arguments, &connection, place, origin).await {
             Ok(found) => condemned.extend(found),
-            // Nobody answers for the others either.
+            // The other requests would fail in the same way.
             Err(error) if error.exit == Exit::Unreachable => return Err(error),
             Err(error) => failures.add(error, say),
         }
@@ -123,9 +123,12 @@ pub async fn run(
     };
     let mut gone = Vec::new();
     let mut report = Report::new(out, arguments.output, arguments.dry_run);
+    let mut files = BTreeSet::new();
     for object in condemned {
+        let file = commits::file_of(&connection, &object.place);
         match delete(arguments, &object).await {
             Ok(()) => {
+                files.extend(file.filter(|_| !arguments.dry_run));
                 report.add(&object.place, "deleted");
                 gone.push(object);
             }
@@ -161,6 +164,7 @@ pub async fn run(
             failures.add(error, say);
         }
     }
+    commits::say_uncommitted(&files, say);
     report.end(!failures.is_empty(), say)?;
     Ok(match failures.exit() {
         Exit::Done if changes => Exit::Changes,
@@ -168,7 +172,7 @@ pub async fn run(
     })
 }
 
-/// Finds what shall be deleted: what others may need comes last.
+/// Lists the objects to delete. Objects of files come in reverse order, dependencies last.
 async fn places(
     arguments: &Arguments,
     options: &Options,
@@ -204,7 +208,7 @@ async fn places(
     Ok(found)
 }
 
-/// Looks whether an object is there, and which one it is.
+/// Looks an object up; None if it does not exist and the user ignores that.
 async fn look(
     arguments: &Arguments,
     connection: &Connection,
@@ -265,7 +269,7 @@ async fn delete(arguments: &Arguments, object: &Condemned) -> Result<(), Error> 
     } = &object.place;
     match objects.delete(name, &parameters).await {
         Ok(_) => Ok(()),
-        // Somebody else has just deleted it.
+        // Another client has just deleted it.
         Err(kube::Error::Api(status)) if status.code == 404 && arguments.ignore_not_found => Ok(()),
         Err(error) => Err(kinds::about(kind, name, error)),
     }
@@ -282,11 +286,11 @@ async fn wait(gone: Vec<Condemned>, cleanups: Vec<Cleanup>) -> Result<(), Error>
     Ok(())
 }
 
-/// A RenderedRelease that a deletion removes, with its uid. Its controller removes the workloads first.
+/// A RenderedRelease that a deletion removes, with its uid. Its controller deletes the workloads first.
 type Cleanup = (Api<RenderedRelease>, String, String);
 
-/// Finds the RenderedReleases that a deletion in an embedded store removes: deleted themselves, owned by a
-/// deleted object, or in a deleted namespace.
+/// Finds the RenderedReleases that a deletion in an embedded store removes: those that the user deletes,
+/// those that a deleted object owns, and those in a deleted namespace.
 async fn cleanups(
     arguments: &Arguments,
     connection: &Connection,
@@ -319,8 +323,8 @@ async fn cleanups(
         .collect())
 }
 
-/// Runs the controllers of an embedded store until they have removed the workloads of a deletion. The
-/// deletion succeeded, so a failure here is a warning.
+/// Runs the controllers of an embedded store until they have deleted the workloads. The deletion itself
+/// succeeded, so a failure here is a warning.
 async fn clean_up(beside: &Beside<'_>, cleanups: Vec<Cleanup>, say: &mut dyn FnMut(String)) {
     if cleanups.is_empty() {
         return;
@@ -328,7 +332,7 @@ async fn clean_up(beside: &Beside<'_>, cleanups: Vec<Cleanup>, say: &mut dyn FnM
     let count = cleanups.len();
     let ended = async {
         for (api, name, uid) in cleanups {
-            // An error of the watch leaves the rest to the controllers.
+            // After an error of the watch, the controllers do the rest later.
             let _ = await_condition(api, &name, conditions::is_deleted(&uid)).await;
         }
     };
@@ -347,7 +351,8 @@ async fn clean_up(beside: &Beside<'_>, cleanups: Vec<Cleanup>, say: &mut dyn FnM
     }
 }
 
-/// Returns the production environment that deleting an object takes something out of.
+/// Returns the production environment of a ReleasePin or RenderedRelease, or of an Environment itself;
+/// None for other environments and other kinds.
 async fn production(connection: &Connection, place: &Place) -> Result<Option<String>, Error> {
     let is = |resource: &ApiResource| {
         (&place.kind.resource.group, &place.kind.resource.plural)
@@ -379,7 +384,7 @@ async fn production(connection: &Connection, place: &Place) -> Result<Option<Str
     Ok(production.then(|| name.to_owned()))
 }
 
-/// Asks a person, if there is one; what is taken out of production is not without.
+/// Asks for a confirmation on a terminal. Without a terminal, a deletion from production is an error.
 fn confirm_all(condemned: &[Condemned], connection: &Connection) -> Result<(), Error> {
     let production = condemned
         .iter()

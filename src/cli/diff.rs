@@ -1,7 +1,7 @@
-//! `bowline diff`: two environments, two revisions of a pin, what is rendered against what is there, or
-//! two releases.
+//! `bowline diff`: compares two environments, two revisions of a ReleasePin, the rendered with the live
+//! objects, or two releases.
 //!
-//! Every form makes two sides of objects and leaves the rest to the engine's diff. Nothing is written.
+//! Each form collects two sides of objects and passes them to the engine's diff. Nothing is written.
 
 use std::time::{Duration, Instant};
 
@@ -10,15 +10,14 @@ use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::Outcome;
 use super::actions::not_shown;
 use super::connect::{self, Environment, Options};
 use super::error::{Error, Exit};
 use super::gitflags::GitFlags;
-use super::{output, session};
-use crate::engine::compare::{CompareError, Comparer, Side, Sides};
+use super::{Outcome, output, session};
 use crate::engine::diff;
-use crate::engine::revisions::Subject;
+use crate::subjects::release_pin::compare::{CompareError, Comparer, Side, Sides};
+use crate::subjects::release_pin::revisions::Subject;
 
 /// The arguments of `diff`.
 #[derive(Args, Debug)]
@@ -72,7 +71,7 @@ pub struct Show {
     exit_code: bool,
 }
 
-/// The forms of a difference.
+/// The output formats of a diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
     /// Readable text, by object
@@ -85,7 +84,7 @@ enum Form {
     Yaml,
 }
 
-/// Returns the difference; what is compared with what goes to `say`.
+/// Returns the difference. A message through `say` names the two sides.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -143,7 +142,7 @@ pub async fn run(
 }
 
 impl Show {
-    /// Compares two sides and says what they are.
+    /// Prints the descriptions of the two sides, and returns their difference.
     pub fn print(&self, sides: &Sides, say: &mut dyn FnMut(String)) -> Result<Outcome, Error> {
         for (word, side) in [("before", &sides.before), ("after", &sides.after)] {
             say(format!("{word}: {}, read {:.0}", side.what, side.read));
@@ -182,7 +181,7 @@ fn value(sides: &Sides, found: &diff::Diff) -> Value {
     value
 }
 
-/// Makes the connection of a data plane that a context of the kubeconfig leads to. It only reads.
+/// Opens a read-only connection to a data plane by its context in the kubeconfig.
 async fn data_plane(
     context: String,
     options: &Options,
@@ -191,18 +190,21 @@ async fn data_plane(
     let options = Options {
         context: Some(context),
         embedded: None,
+        repo: None,
         namespace: None,
         readonly: true,
+        // A data plane needs none of bowline's kinds.
+        kinds: Vec::new(),
         ..options.clone()
     };
     let connection = connect::connect(&options, environment).await?;
     Ok((connection.client, connection.target.to_string()))
 }
 
-/// Tells the time.
+/// Returns the current time.
 pub type Clock = fn() -> Timestamp;
 
-/// Says what was noticed, and passes on what was found.
+/// Prints the warnings of a lookup, and returns its result.
 pub fn noticed<T>(
     notes: Vec<String>,
     found: Result<T, CompareError>,
@@ -225,6 +227,7 @@ impl From<CompareError> for Error {
                 error.message = format!("{}: {}", failed.object, error.message);
                 error
             }
+            error @ CompareError::NoCluster(_) => Error::new(Exit::Usage, error.to_string()),
             error @ (CompareError::Revision(_)
             | CompareError::Unrecorded { .. }
             | CompareError::Gone { .. }

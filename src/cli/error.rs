@@ -1,4 +1,4 @@
-//! Exit codes, and errors as people read them: `error:` what happened, `hint:` what to do.
+//! Exit codes and errors as users read them: `error:` what happened, `hint:` what to do.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -9,23 +9,24 @@ use crate::connect::{self, Failure};
 use crate::controllers::beside::BesideError;
 use crate::text;
 
-/// What the exit code of the program says.
+/// The exit codes of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// It was done.
+    /// The command succeeded.
     Done = 0,
-    /// It failed.
+    /// The command failed.
     Failed = 1,
-    /// The command line makes no sense.
+    /// The command line is wrong.
     Usage = 2,
     /// A dry run found that something would change.
     Changes = 3,
-    /// Somebody else was first, or what was read is stale.
+    /// Another client was faster, or the read data is stale.
     Conflict = 4,
-    /// A rule refuses it: a hold, a path, a bad release; or the cluster does not have bowline's kinds.
+    /// A rule refuses the change: a hold, a path, a bad release; or the cluster does not have bowline's
+    /// kinds.
     Refused = 5,
-    /// The user may not do it.
+    /// The user has no permission.
     NotAllowed = 6,
     /// The target does not answer.
     Unreachable = 7,
@@ -50,20 +51,20 @@ impl From<Failure> for Exit {
     }
 }
 
-/// The end of a command that did not do what it was told.
+/// The error of a command.
 #[derive(Debug)]
 pub struct Error {
     /// The exit code.
     pub exit: Exit,
-    /// What happened.
+    /// The description of the error.
     pub message: String,
-    /// What the user can do.
+    /// The hints for the user, each printed as `hint:`.
     pub hints: Vec<String>,
     output_closed: bool,
 }
 
 impl Error {
-    /// Makes an error without a hint.
+    /// Creates an error without a hint.
     pub fn new(exit: Exit, message: impl Into<String>) -> Error {
         Error {
             exit,
@@ -73,7 +74,7 @@ impl Error {
         }
     }
 
-    /// Says whether the reader of our output went away, which is no failure of ours.
+    /// Returns whether the reader closed our output, which is no failure of bowline.
     pub fn is_broken_pipe(&self) -> bool {
         self.output_closed
     }
@@ -95,7 +96,7 @@ impl Error {
         self
     }
 
-    /// Prints the error now, each hint as a message of its own; `say` cleans its text.
+    /// Prints the error, each hint as a message of its own; `say` cleans the text.
     pub fn tell(&self, say: &mut dyn FnMut(String)) {
         say(format!("error: {}", self.message));
         for hint in &self.hints {
@@ -175,12 +176,12 @@ impl From<std::io::Error> for Error {
     }
 }
 
-/// The failures of a command that tries everything that it was told.
+/// The failures of a command that continues after an error.
 #[derive(Debug, Default)]
 pub struct Failures(Option<Exit>);
 
 impl Failures {
-    /// Says an error now and remembers how the program has to end.
+    /// Prints an error and remembers its exit code.
     pub fn add(&mut self, error: Error, say: &mut dyn FnMut(String)) {
         self.0 = match self.0 {
             Some(exit) if exit != error.exit => Some(Exit::Failed),
@@ -189,12 +190,12 @@ impl Failures {
         error.tell(say);
     }
 
-    /// Says whether nothing failed.
+    /// Returns whether nothing failed.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Returns how the program ends: as all failures say, or as failed where they differ.
+    /// Returns the exit code: that of all failures if they agree, otherwise `Failed`.
     pub fn exit(&self) -> Exit {
         self.0.unwrap_or(Exit::Done)
     }

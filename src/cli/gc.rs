@@ -1,4 +1,4 @@
-//! `bowline gc`: removes releases and snapshots that nobody needs any more.
+//! `bowline gc`: deletes releases and snapshots that nothing uses any more.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::Outcome;
-use super::commits;
-use super::confirm;
 use super::connect::{self, Address, Environment, Options};
 use super::error::{Error, Exit, Failures};
 use super::output::{self, Format};
 use super::session::{Server, live, refused};
+use super::{Outcome, commits, confirm};
 use crate::api::interval::Interval;
-use crate::engine::actions::gc::{self, Candidate, Collection, Gc};
-use crate::engine::collect::{self, CollectError, Collected, Collector};
-use crate::engine::repository::{self, BeforePlan, Commits, Proposal};
-use crate::engine::world::Source;
+use crate::subjects::release_pin::READ_BY_GC;
+use crate::subjects::release_pin::actions::gc::{self, Candidate, Collection, Gc};
+use crate::subjects::release_pin::collect::{self, CollectError, Collected, Collector};
+use crate::subjects::release_pin::desk::is_defined;
+use crate::subjects::release_pin::repository::{self, BeforePlan, Commits, Proposal};
+use crate::subjects::release_pin::rules::Refusal;
 use crate::text;
 
-/// Long enough for somebody who looked at a release to have written their ReleasePin.
+/// How long gc remembers a deleted release, to create it again if a ReleasePin names it by then.
 const REMEMBERS: Duration = Duration::from_secs(1);
 
 /// The arguments of `gc`.
@@ -55,7 +55,7 @@ fn age(text: &str) -> Result<Duration, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Plans, shows and collects.
+/// Plans, prints the plan, and deletes.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -67,7 +67,7 @@ pub async fn run(
     let server = Server::ask(&connection, say).await?;
     let address = Address::of(&connection, options, environment);
     let plan = {
-        let feed = live(&connection, options, &Source::ALL).await?;
+        let feed = live(&connection, options, &READ_BY_GC).await?;
         let command = Gc {
             components: arguments.components.clone(),
             keep: arguments.keep,
@@ -75,7 +75,16 @@ pub async fn run(
         };
         let asked = server.asked(&connection, arguments.reason.clone());
         let planned = gc::plan(&feed.world(), &command, &asked);
-        planned.map_err(|refusal| refused(vec![refusal], &address))?
+        match planned {
+            Ok(plan) => plan,
+            Err(Refusal::NoComponent { component, .. })
+                if is_defined(&connection.client, &connection.namespace, &component).await =>
+            {
+                let message = format!("{component} has no release");
+                return Err(Error::new(Exit::Failed, message));
+            }
+            Err(refusal) => return Err(refused(vec![refusal], &address)),
+        }
     };
     if connection.repository.is_none() {
         let checked = collect::check_rendered(&connection.client, &connection.namespace).await;
@@ -110,7 +119,9 @@ pub async fn run(
                     .with_hint("--dry-run lists them; --confirm deletes them"),
             );
         }
-        let question = format!("{shown}{}", summary(&plan).join("\n") + "\n");
+        let shown = self::shown(&plan, files.as_ref(), Format::Table);
+        let (objects, bytes) = (text::counted(going, "objects"), text::bytes(plan.frees()));
+        let question = format!("{shown}Deletes {objects}, {bytes}.\n");
         confirm::ask(&question, &going.to_string())?;
         connection = connection.for_confirmed_plan();
     }
@@ -129,7 +140,7 @@ pub async fn run(
     carry_out(&collector, &address, arguments.output, say).await
 }
 
-/// Removes the files of what goes, in one commit.
+/// Deletes the files of the collected releases, in one commit.
 async fn commit(
     commits: &Commits<'_>,
     plan: &Collection,
@@ -280,7 +291,7 @@ fn value(plan: &Collection) -> Value {
     json!({"frees": plan.frees(), "keep": plan.keep, "objects": objects.collect::<Vec<_>>()})
 }
 
-/// Says how much goes and how much stays.
+/// Returns the numbers of deleted and kept releases, as text.
 fn summary(plan: &Collection) -> Vec<String> {
     let all = plan.releases.len() + plan.snapshots.len();
     let going = plan.going().count();

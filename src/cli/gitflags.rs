@@ -1,4 +1,4 @@
-//! The flags of verbs that read git references, and what a person's machine says about git.
+//! The flags of the verbs that read git references, and the git settings of the user's machine.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -9,24 +9,28 @@ use super::connect::{Connection, Environment};
 use super::error::{Error, Exit};
 use crate::resolve::git::{Allowed, Git, Settings};
 
-/// How git references are read.
+/// The heading of the flags of git in the help.
+pub(super) const GIT: &str = "Git";
+
+/// The flags for reading git references.
 #[derive(Args, Debug, Default)]
 pub struct GitFlags {
     /// Allow git references to repositories on this machine (file:// or loopback)
-    #[arg(long)]
+    #[arg(long, help_heading = GIT)]
     allow_file_repositories: bool,
     /// A directory with one token file per host
-    #[arg(long, value_name = "DIR", env = "BOWLINE_GIT_TOKENS")]
+    #[arg(long, value_name = "DIR", env = "BOWLINE_GIT_TOKENS", help_heading = GIT)]
     git_tokens: Option<PathBuf>,
 }
 
 impl GitFlags {
-    /// Makes the reader of git references of a target; what a repository has itself is not fetched.
+    /// Creates the reader of git references for a target. If the target is a repository, the reader looks
+    /// for commits in its work tree first.
     pub fn on(&self, connection: &Connection, environment: &Environment) -> Result<Git, Error> {
         Ok(self.git(environment)?.beside(connection.work_tree()))
     }
 
-    /// Makes the reader of git references.
+    /// Creates the reader of git references.
     pub fn git(&self, environment: &Environment) -> Result<Git, Error> {
         let Some(cache) = &environment.cache_dir else {
             return Err(Error::new(

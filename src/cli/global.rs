@@ -3,12 +3,22 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Command};
 
+use super::gitflags::GIT;
 use crate::connect::{Options, StoreFile};
+
+/// The flags of the commit that a verb makes on a repository.
+const OF_THE_COMMIT: [&str; 3] = ["branch", "push", "remote"];
+
+/// The verbs that make commits on a repository.
+const COMMITS: [&str; 10] = [
+    "deploy", "promote", "rollback", "pin", "unpin", "undo", "mark", "gc", "create", "release",
+];
 
 /// The flags that every verb has, as kubectl spells them.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Target")]
 pub(super) struct Global {
     /// The context of the kubeconfig to use
     #[arg(long, global = true, value_name = "NAME", conflicts_with = "embedded")]
@@ -25,17 +35,23 @@ pub(super) struct Global {
         require_equals = true
     )]
     embedded: Option<Option<PathBuf>>,
-    /// Use the git work tree of DIR; each action makes a commit
+    /// Use the git work tree of DIR; each action on releases makes a commit
     #[arg(long, global = true, value_name = "DIR", conflicts_with = "embedded")]
     repo: Option<PathBuf>,
     /// Commit to this branch instead of the current one; bowline creates it if it does not exist
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME", help_heading = GIT)]
     branch: Option<String>,
     /// Push the commit
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GIT)]
     push: bool,
     /// Push to this remote [default: the branch's upstream]
-    #[arg(long, global = true, value_name = "NAME", requires = "push")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        requires = "push",
+        help_heading = GIT
+    )]
     remote: Option<String>,
     /// The namespace to work in
     #[arg(short, long, global = true, value_name = "NAME")]
@@ -49,6 +65,27 @@ pub(super) struct Global {
     /// How long one request may take (30s, 2m)
     #[arg(long, global = true, value_name = "DURATION", value_parser = super::duration)]
     request_timeout: Option<Duration>,
+}
+
+/// Hides the flags of commits in the help of the verbs that make none.
+pub(super) fn hide_ignored(command: Command) -> Command {
+    fn hide(verb: Command, commits: bool) -> Command {
+        let commits = commits || COMMITS.contains(&verb.get_name());
+        let verb =
+            verb.mut_args(
+                |argument| match OF_THE_COMMIT.contains(&argument.get_id().as_str()) {
+                    true => argument.hide(!commits),
+                    false => argument,
+                },
+            );
+        // A verb of `mark` makes commits, whatever its name is.
+        let all = verb.get_name() == "mark";
+        verb.mut_subcommands(|verb| hide(verb, all))
+    }
+    // Global flags belong to the verbs only after this call.
+    let mut command = command;
+    command.build();
+    command.mut_subcommands(|verb| hide(verb, false))
 }
 
 impl From<Global> for Options {
@@ -68,6 +105,7 @@ impl From<Global> for Options {
             readonly: flags.readonly,
             request_timeout: flags.request_timeout,
             asks_cluster_later: false,
+            needs_store: false,
             kinds: Vec::new(),
         }
     }

@@ -1,4 +1,4 @@
-//! `bowline history`: what ran in an environment, since when, who put it there, and what became of it.
+//! `bowline history`: the revisions of a ReleasePin with start, author and health.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -7,7 +7,7 @@ use super::connect::{self, Environment, Options};
 use super::error::Error;
 use super::output::Format;
 use super::{commits, revisions, session};
-use crate::engine::revisions::Subject;
+use crate::subjects::release_pin::revisions::{NoSubject, Subject};
 
 /// The arguments of `history`.
 #[derive(Args, Debug)]
@@ -35,6 +35,13 @@ pub async fn run(
     let component = session::component(&connection, arguments.component.as_deref())?;
     let subject = Subject::of(&component, &arguments.environment);
     let (client, namespace) = (&connection.client, &connection.namespace);
-    let (_, found) = subject.read(client, namespace, now).await?;
+    commits::say_namespaces(&connection, options, say);
+    let read = subject.read(client, namespace, now).await;
+    let (_, found) = read.map_err(|error| {
+        let unknown = commits::not_known(&connection, &component, &arguments.environment);
+        unknown
+            .filter(|_| matches!(error, NoSubject::NotDeployed { .. }))
+            .unwrap_or_else(|| error.into())
+    })?;
     Ok(revisions::print(&found, arguments.output, now))
 }

@@ -3,7 +3,7 @@
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
-/// The flags of the terminal UI, which belong behind a verb that opens it.
+/// The flags of the terminal UI; they belong after a verb that opens it.
 const OF_THE_SCREENS: [(&str, &str); 4] = [
     ("theme", "--theme"),
     ("keymap", "--keymap"),
@@ -11,7 +11,7 @@ const OF_THE_SCREENS: [(&str, &str); 4] = [
     ("mouse", "--mouse"),
 ];
 
-/// The flags that choose a target and the form of its requests.
+/// The flags that choose a target and configure its requests.
 const OF_THE_TARGET: [(&str, &str); 11] = [
     ("context", "--context"),
     ("kubeconfig", "--kubeconfig"),
@@ -25,6 +25,19 @@ const OF_THE_TARGET: [(&str, &str); 11] = [
     ("readonly", "--readonly"),
     ("request_timeout", "--request-timeout"),
 ];
+
+/// The flags of commits in a repository.
+const OF_COMMITS: [(&str, &str); 3] = [
+    ("branch", "--branch"),
+    ("push", "--push"),
+    ("remote", "--remote"),
+];
+
+/// The verbs that make a commit in a repository; of `release` only some.
+const COMMITTING: [&str; 8] = [
+    "deploy", "promote", "rollback", "pin", "unpin", "undo", "mark", "gc",
+];
+const COMMITTING_OF_RELEASE: [&str; 2] = ["create", "gc"];
 
 /// Returns the message about the first flag that the verb of a command line would ignore; None if there is
 /// no such flag.
@@ -40,14 +53,16 @@ pub(super) fn flags(matches: &ArgMatches, has_terminal: bool) -> Option<String> 
         "demo" => "demo has a store of its own",
         "crds" | "completions" | "man" | "theme" => "it uses no target",
         "version" if !own.get_flag("server") => "it uses no target without --server",
-        _ => return None,
-    };
-    let mut given = Some(own);
-    while let Some(matches) = given {
-        if let Some(flag) = first(matches, &OF_THE_TARGET) {
-            return Some(format!("{flag} has no effect with {verb}: {why}"));
+        _ if makes_commit(verb, own) => return None,
+        _ => {
+            let flag = first_of_all(own, &OF_COMMITS)?;
+            return Some(format!(
+                "{flag} has no effect with {verb}: it makes no commit"
+            ));
         }
-        given = matches.subcommand().map(|(_, own)| own);
+    };
+    if let Some(flag) = first_of_all(own, &OF_THE_TARGET) {
+        return Some(format!("{flag} has no effect with {verb}: {why}"));
     }
     if verb != "demo" {
         return None;
@@ -59,7 +74,27 @@ pub(super) fn flags(matches: &ArgMatches, has_terminal: bool) -> Option<String> 
     ))
 }
 
-/// Returns the first of some flags that the command line has; an environment variable is none.
+/// Returns whether a verb makes a commit if the target is a repository.
+fn makes_commit(verb: &str, own: &ArgMatches) -> bool {
+    let of_release = || own.subcommand_name();
+    COMMITTING.contains(&verb)
+        || verb == "release" && of_release().is_some_and(|it| COMMITTING_OF_RELEASE.contains(&it))
+}
+
+/// Returns the first of the flags that a verb or the verbs below it have.
+fn first_of_all(own: &ArgMatches, flags: &[(&str, &'static str)]) -> Option<&'static str> {
+    let mut given = Some(own);
+    while let Some(matches) = given {
+        if let Some(flag) = first(matches, flags) {
+            return Some(flag);
+        }
+        given = matches.subcommand().map(|(_, own)| own);
+    }
+    None
+}
+
+/// Returns the first of the flags that the command line contains; environment variables do not count as
+/// flags.
 fn first(matches: &ArgMatches, flags: &[(&str, &'static str)]) -> Option<&'static str> {
     let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
     let mut flags = flags.iter();
@@ -117,6 +152,31 @@ mod tests {
                 true,
                 Some("--embedded has no effect with theme"),
             ),
+            ("status --repo .", true, None),
+            (
+                "status --repo . --push",
+                true,
+                Some("--push has no effect with status: it makes no commit"),
+            ),
+            (
+                "--branch b history cart -e dev --repo .",
+                true,
+                Some("--branch has no effect with history"),
+            ),
+            (
+                "audit verify --repo . --push --remote r",
+                true,
+                Some("--push has no effect with audit"),
+            ),
+            (
+                "release list --repo . --branch b",
+                true,
+                Some("--branch has no effect with release"),
+            ),
+            ("release create cart --repo . --branch b --push", true, None),
+            ("mark bad cart-1 --repo . --branch b --push", true, None),
+            ("pin cart -e dev --repo . --push --remote r", true, None),
+            ("--repo . --branch b --push", true, None),
             ("version", true, None),
             ("version --server --embedded", true, None),
             (

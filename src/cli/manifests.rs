@@ -1,4 +1,4 @@
-//! The objects in the files of `-f`, each with the place where it stands.
+//! The objects in the files of `-f`, each with its file and line.
 
 use std::io::Read;
 use std::path::Path;
@@ -8,28 +8,27 @@ use serde_json::Value;
 use super::error::{Error, Exit, Failures};
 use super::kinds::check_name;
 use crate::api::lists;
-use crate::engine::catalog;
-use crate::yaml;
+use crate::subjects::release_pin::catalog;
 
 /// An object in a file.
 #[derive(Debug, PartialEq)]
 pub struct Manifest {
     /// The file and the line.
     pub origin: String,
-    /// Its apiVersion.
+    /// The apiVersion.
     pub api_version: String,
-    /// Its kind.
+    /// The kind.
     pub kind: String,
-    /// Its namespace, where it names one.
+    /// The namespace, if the object names one.
     pub namespace: Option<String>,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// All of it.
+    /// The whole object.
     pub value: Value,
 }
 
 impl Manifest {
-    /// Reads what every object has to say of itself.
+    /// Reads the fields that every object must have.
     pub fn new(origin: String, value: Value) -> Result<Manifest, Error> {
         let text = |pointer: &str| {
             let text = value.pointer(pointer).and_then(Value::as_str);
@@ -59,30 +58,30 @@ impl Manifest {
         })
     }
 
-    /// Says whether others can need it to be there first.
+    /// Returns whether other objects can depend on this one: a namespace or a CustomResourceDefinition.
     pub fn comes_first(&self) -> bool {
         self.is_crd() || (self.kind == "Namespace" && self.api_version == "v1")
     }
 
-    /// Says whether it defines a kind.
+    /// Returns whether the object is a CustomResourceDefinition.
     pub fn is_crd(&self) -> bool {
         self.kind == "CustomResourceDefinition"
             && self.api_version.starts_with("apiextensions.k8s.io/")
     }
 }
 
-/// Puts the place of a manifest before an error about it.
+/// Puts the file and line of a manifest before an error about it.
 pub fn at(origin: &str, mut error: Error) -> Error {
     error.message = format!("{origin}: {}", error.message);
-    // The command line is fine; what the file says is not.
+    // The command line is correct; the content of the file is wrong.
     if error.exit == Exit::Usage {
         error.exit = Exit::Failed;
     }
     error
 }
 
-/// Reads files, directories and, as `-`, stdin. What cannot be read is a failure, and the rest is returned,
-/// namespaces and definitions of kinds first.
+/// Reads files, directories and, as `-`, stdin. Reports a file that it cannot read as a failure, and
+/// returns the other objects, namespaces and CustomResourceDefinitions first.
 pub fn read(
     paths: &[String],
     recursive: bool,
@@ -100,7 +99,7 @@ pub fn read(
         };
         for (origin, text) in texts {
             let text = text.and_then(|text| {
-                let documents = yaml::documents(&origin, &text);
+                let documents = bounded_yaml::documents(&origin, &text);
                 documents.map_err(|error| Error::new(Exit::Failed, error.to_string()))
             });
             match text {
@@ -131,7 +130,7 @@ type Text = (String, Result<String, Error>);
 
 fn texts(path: &str, recursive: bool) -> Result<Vec<Text>, Error> {
     if path == "-" {
-        let limit = yaml::Limits::default().bytes as u64;
+        let limit = bounded_yaml::Limits::default().bytes as u64;
         let mut text = String::new();
         std::io::stdin()
             .lock()
@@ -155,7 +154,7 @@ fn texts(path: &str, recursive: bool) -> Result<Vec<Text>, Error> {
     Ok(files.iter().map(text).collect())
 }
 
-/// Returns the objects of a document, those of lists one by one; a document without content is none.
+/// Returns the objects of a document; a list gives each of its items, an empty document gives none.
 fn expand(origin: &str, value: Value) -> Vec<Result<Manifest, Error>> {
     let values = lists::objects(value).into_iter().map(|item| item.value);
     let values = values.filter(|value| !value.is_null());
@@ -199,7 +198,7 @@ mod tests {
                 "Namespace/shop:1 Pod/a:1",
                 "",
             ),
-            // The items of a typed list need no kind of their own.
+            // The items of a typed list may have no kind.
             (
                 "{apiVersion: v1, kind: PodList, items: [{metadata: {name: a}}, {metadata: {name: b}}]}"
                     .to_owned(),

@@ -1,20 +1,18 @@
-//! `bowline mark`: calls a release bad, or good again.
+//! `bowline mark`: marks a release bad, or good again.
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::Outcome;
-use super::commits;
-use super::confirm;
 use super::connect::{self, Address, Environment, Options};
 use super::error::{Error, Exit};
 use super::output::{self, Format};
 use super::session::{Server, live, refused};
+use super::{Outcome, commits, confirm};
 use crate::api::release::Verdict;
-use crate::engine::actions::mark::{self, Mark};
-use crate::engine::marking::{self, MarkError, Marked};
-use crate::engine::repository::{self, BeforePlan};
-use crate::engine::world::Source;
+use crate::subjects::release_pin::READ_BY_MOVES;
+use crate::subjects::release_pin::actions::mark::{self, Mark};
+use crate::subjects::release_pin::marking::{self, MarkError, Marked};
+use crate::subjects::release_pin::repository::{self, BeforePlan};
 use crate::text;
 
 /// The arguments of `mark`.
@@ -26,7 +24,7 @@ pub enum Verb {
     Good(Arguments),
 }
 
-/// What both can be told.
+/// The arguments of both verbs.
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// The release
@@ -46,7 +44,14 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Prints what became of the release, or would.
+    /// Returns the text above the question.
+    fn question(&self, verdict: Verdict) -> String {
+        let reason = self.reason.iter().map(|reason| format!(" ({reason})"));
+        let (word, reason) = (marking::word(verdict), reason.collect::<String>());
+        format!("Marks {} {word}{reason}.\n", self.release)
+    }
+
+    /// Prints the result for the release.
     fn print(&self, verdict: Verdict, result: &str) -> String {
         let (release, word) = (text::line(&self.release), marking::word(verdict));
         let value = json!({
@@ -59,17 +64,20 @@ impl Arguments {
             Format::Table | Format::Wide if result == UNCHANGED => {
                 format!("{release} is already marked {word}\n")
             }
+            Format::Table | Format::Wide if result == PLANNED => {
+                format!("{release} would be marked {word}\n")
+            }
             Format::Table | Format::Wide => format!("{release} is marked {word}\n"),
         }
     }
 }
 
-/// Results of marking; a plan that nobody applied has the last.
+/// The results of a mark; the last one is that of a dry run.
 const DONE: &str = "done";
 const UNCHANGED: &str = "unchanged";
 const PLANNED: &str = "planned";
 
-/// Plans, asks and marks.
+/// Plans, asks for a confirmation, and marks the release.
 pub async fn run(
     verb: &Verb,
     options: &Options,
@@ -84,7 +92,7 @@ pub async fn run(
     commits::begin(&connection, options, BeforePlan::Fetch, say).await?;
     let server = Server::ask(&connection, say).await?;
     let plan = {
-        let feed = live(&connection, options, &Source::OF_MOVES).await?;
+        let feed = live(&connection, options, &READ_BY_MOVES).await?;
         let command = Mark {
             release: arguments.release.clone(),
             verdict,
@@ -107,8 +115,7 @@ pub async fn run(
         return Ok(Outcome::changes(arguments.print(verdict, PLANNED)));
     }
     if !arguments.yes && confirm::can_ask() {
-        let question = format!("{release} is marked {}\n", marking::word(verdict));
-        confirm::ask(&question, "y")?;
+        confirm::ask(&arguments.question(verdict), "y")?;
         connection = connection.for_confirmed_plan();
     }
     let clock = server.clock();
@@ -133,5 +140,30 @@ fn failed(error: MarkError) -> Error {
     match error {
         MarkError::Target(error) => error.into(),
         error => Error::new(Exit::Conflict, error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_result_says_that_the_release_is_marked() {
+        let arguments = Arguments {
+            release: "cart-v1".to_owned(),
+            reason: Some("leaks".to_owned()),
+            dry_run: false,
+            yes: false,
+            output: Format::Table,
+        };
+        let bad = Verdict::Bad;
+        assert_eq!(arguments.question(bad), "Marks cart-v1 bad (leaks).\n");
+        for (result, says) in [
+            (PLANNED, "cart-v1 would be marked bad\n"),
+            (DONE, "cart-v1 is marked bad\n"),
+            (UNCHANGED, "cart-v1 is already marked bad\n"),
+        ] {
+            assert_eq!(arguments.print(bad, result), says);
+        }
     }
 }

@@ -1,8 +1,7 @@
-//! The command line: everything that reads arguments or prints.
+//! The command line: all code that reads arguments or prints.
 //!
-//! A verb is a file. It gets its arguments, the connection's options and a place
-//! to write; results go to stdout and are stable, everything said to a person
-//! goes to stderr.
+//! Each verb has a file. The verb gets its arguments, the options of the connection and a writer. Results
+//! go to stdout and their format is stable; messages for the user go to stderr.
 
 mod actions;
 mod apply;
@@ -141,31 +140,32 @@ enum Verb {
     },
 }
 
-/// What opens screens. The program gives it, for the two front ends do not know each other.
+/// The functions that open screens. The program passes them in, because the two front ends do not import
+/// each other.
 pub struct Screens {
-    /// Opens the terminal UI on a target, until the person leaves it.
+    /// Opens the terminal UI on a target, until the user quits.
     pub open: fn(Options, Environment, Git, Interactive) -> Opened,
     /// Draws a screen of a target without a terminal.
     pub draw: fn(Options, Environment, Git, screenshot::Arguments) -> Drawn,
 }
 
-/// A screen while it is drawn.
+/// The future of a drawn screen.
 pub type Drawn = BoxFuture<'static, Result<String, ScreenError>>;
 
-/// The terminal UI while it is open, and why it ended where it failed.
+/// The future of the terminal UI; its error if the UI failed.
 pub type Opened = BoxFuture<'static, Result<(), ScreenError>>;
 
-/// Why there are no screens.
+/// The reason why a screen could not open.
 pub enum ScreenError {
-    /// The target cannot be had.
+    /// The connection to the target failed.
     Connect(connect::Error),
-    /// The terminal cannot be had.
+    /// The terminal is not usable.
     Terminal(String),
     /// A signal ended the program.
     Signal(i32),
 }
 
-/// How the terminal UI is opened.
+/// The options of the terminal UI.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Interactive {
     /// The theme of the terminal UI [default: follows the terminal's background]
@@ -180,15 +180,20 @@ pub struct Interactive {
     /// Use the mouse in the terminal UI
     #[arg(long)]
     pub mouse: bool,
-    /// Whether the guided tour begins.
+    /// Whether the guided tour starts.
     #[arg(skip)]
     pub tour: bool,
 }
 
-/// Returns the commands of the program, for the table of texts.
+/// Returns the clap command of the program, for the table of texts.
 #[cfg(test)]
 pub(crate) fn command() -> clap::Command {
     Cli::command()
+}
+
+/// Returns the clap command that parses command lines and prints the help.
+fn parser() -> clap::Command {
+    global::hide_ignored(Cli::command())
 }
 
 /// Runs the program and returns its exit code.
@@ -200,7 +205,7 @@ pub fn main(screens: &Screens) -> ExitCode {
     } = match parsed(&std::env::args_os().collect::<Vec<_>>()) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help is a result and goes to stdout; clap knows which is which.
+            // Help is a result and goes to stdout; clap knows the right stream.
             let _ = match error.use_stderr() {
                 true => write!(std::io::stderr(), "{}", usage(&error)),
                 false => error.print(),
@@ -218,7 +223,7 @@ pub fn main(screens: &Screens) -> ExitCode {
     }
     match &verb {
         Some(Verb::Controller(arguments)) => log_to_stderr(Some("info"), arguments.log_format),
-        // A log would be drawn over the screens.
+        // The log would overwrite the screens.
         None => {}
         Some(Verb::Demo(_)) if demo::has_terminal() => {}
         _ => log_to_stderr(None, LogFormat::Text),
@@ -234,6 +239,10 @@ pub fn main(screens: &Screens) -> ExitCode {
     let result = runtime.block_on(async {
         match verb {
             Some(Verb::Screenshot(arguments)) => {
+                let options = Options {
+                    needs_store: true,
+                    ..options
+                };
                 screenshot::run(arguments, screens, options, environment).await
             }
             Some(Verb::Demo(arguments)) if demo::has_terminal() => {
@@ -241,7 +250,11 @@ pub fn main(screens: &Screens) -> ExitCode {
             }
             Some(verb) => {
                 let kinds = required::kinds(&verb);
-                let options = Options { kinds, ..options };
+                let options = Options {
+                    kinds,
+                    needs_store: required::store(&verb),
+                    ..options
+                };
                 run(verb, &options, &environment).await
             }
             None => open(screens, options, environment, interactive).await,
@@ -254,10 +267,10 @@ pub fn main(screens: &Screens) -> ExitCode {
 
 /// Reads the command line; a flag that its verb would ignore is an error.
 fn parsed(words: &[OsString]) -> Result<Cli, clap::Error> {
-    let matches = Cli::command().try_get_matches_from(words)?;
+    let matches = parser().try_get_matches_from(words)?;
     if let Some(message) = ignored::flags(&matches, demo::has_terminal()) {
         let kind = clap::error::ErrorKind::ArgumentConflict;
-        return Err(Cli::command().error(kind, message));
+        return Err(parser().error(kind, message));
     }
     Cli::from_arg_matches(&matches)
 }
@@ -285,11 +298,12 @@ async fn open(
     ended((screens.open)(options, environment, git, interactive).await)
 }
 
-/// Says how the program ends after its screens.
+/// Returns the exit code after the terminal UI has ended.
 fn ended(opened: Result<(), ScreenError>) -> Result<Exit, Error> {
     match opened {
         Ok(()) => Ok(Exit::Done),
-        // As if nobody had caught it; it comes back only where the signal is ignored.
+        // End by the signal, as if bowline had not caught it. The call returns only if the signal is
+        // ignored.
         Err(ScreenError::Signal(signal)) => {
             let _ = signal_hook::low_level::emulate_default_handler(signal);
             Ok(Exit::Failed)
@@ -300,21 +314,21 @@ fn ended(opened: Result<(), ScreenError>) -> Result<Exit, Error> {
     }
 }
 
-/// What a verb prints, and how the program ends.
+/// The output of a verb, and the exit code.
 pub struct Outcome {
     text: String,
     exit: Exit,
-    /// Whether a change was made, which stays made whatever happens to the text.
+    /// Whether the verb made a change. The change stays even if printing fails.
     made: bool,
 }
 
 impl Outcome {
-    /// It was done.
+    /// The verb succeeded.
     pub fn done(text: String) -> Outcome {
         Outcome::ending(text, Exit::Done)
     }
 
-    /// It ended as the exit code says, with something to print all the same.
+    /// The verb ended with this exit code, and has output.
     pub fn ending(text: String, exit: Exit) -> Outcome {
         Outcome {
             text,
@@ -328,7 +342,7 @@ impl Outcome {
         Outcome::ending(text, Exit::Changes)
     }
 
-    /// The change that the text tells of was made.
+    /// Records that the verb made the change that the text describes.
     pub fn made(self) -> Outcome {
         Outcome { made: true, ..self }
     }
@@ -378,8 +392,8 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
             let exit = delete::run(&arguments, options, environment, &mut out, &mut say).await?;
             Outcome::ending(String::new(), exit)
         }
-        Verb::Completions(arguments) => Outcome::done(completions::run(&arguments, Cli::command())),
-        Verb::Man(arguments) => Outcome::done(man::run(&arguments, Cli::command())?),
+        Verb::Completions(arguments) => Outcome::done(completions::run(&arguments, parser())),
+        Verb::Man(arguments) => Outcome::done(man::run(&arguments, parser())?),
         Verb::Crds(arguments) => Outcome::done(crds::run(&arguments)),
         Verb::Install(arguments) => {
             let exit = install::run(&arguments, options, environment, &mut out, &mut say).await?;
@@ -410,8 +424,8 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
     Ok(exit)
 }
 
-/// Judges whether a result was printed. A reader that went away is no failure; where a change was made, or
-/// something else failed already, a result that could not be printed is a warning.
+/// Checks whether the result was printed. A closed reader is no failure. After a change, or after another
+/// failure, a result that could not be printed is only a warning.
 fn told(
     printed: std::io::Result<()>,
     made: bool,
@@ -430,7 +444,7 @@ fn told(
 fn finish(result: Result<Exit, Error>) -> ExitCode {
     match result {
         Ok(exit) => exit.into(),
-        // Whoever read our output has had enough of it.
+        // The reader of our output closed it.
         Err(error) if error.is_broken_pipe() => Exit::Done.into(),
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "{error}");
@@ -499,6 +513,37 @@ mod tests {
         let mut known: Vec<&str> = WITHOUT_JSON.iter().map(|(verb, _)| *verb).collect();
         known.sort_unstable();
         assert_eq!(found, known);
+    }
+
+    #[test]
+    fn help_lists_the_own_options_of_a_verb_first_and_the_flags_of_commits_where_they_apply() {
+        let help = |verb: &str| {
+            let words = ["bowline"]
+                .into_iter()
+                .chain(verb.split(' '))
+                .chain(["--help"]);
+            parser()
+                .try_get_matches_from(words)
+                .unwrap_err()
+                .to_string()
+        };
+        for (verb, own, commits) in [
+            ("promote", "--skip-path", true),
+            ("release create", "--embed", true),
+            ("mark bad", "--reason", true),
+            ("status", "--output", false),
+            ("release list", "--output", false),
+            ("apply", "--recursive", false),
+        ] {
+            let text = help(verb);
+            let at = |word: &str| text.find(word);
+            assert!(
+                at("Options:") < at(own) && at(own) < at("Target:"),
+                "{text}"
+            );
+            assert!(at("Target:") < at("--context"), "{text}");
+            assert_eq!(at("--push").is_some(), commits, "{text}");
+        }
     }
 
     #[test]

@@ -9,8 +9,9 @@ use super::connect::{Address, Connection, Target};
 use crate::api::ReleasePin;
 use crate::controllers::beside::Beside;
 use crate::engine::presence::{self, Presence};
-use crate::engine::rollout::Rollout;
-use crate::engine::world::{Key, Pin};
+use crate::engine::world::Key;
+use crate::subjects::release_pin::rollout::Rollout;
+use crate::subjects::release_pin::rows::Pin;
 
 /// Runs the controllers of an embedded store until they have observed generations of ReleasePins. The write
 /// succeeded, so a failure here is a warning, not an error of the command.
@@ -63,7 +64,7 @@ async fn read(client: &Client, key: &Key) -> Result<Option<Pin>, kube::Error> {
     }))
 }
 
-/// Tells whether the target is an embedded store, and no process runs its controllers.
+/// Returns whether the target is an embedded store and no process runs its controllers.
 pub(super) async fn is_unattended(connection: &Connection) -> bool {
     let Target::Embedded { .. } = connection.target else {
         return false;
@@ -72,15 +73,23 @@ pub(super) async fn is_unattended(connection: &Connection) -> bool {
     matches!(found, Ok(Presence::Absent(_)))
 }
 
-/// Returns the hint that names the commands which continue a rollout that no process continues.
+/// Returns the hint with the commands that continue an unfinished rollout.
 pub(super) fn how_to_continue(address: &Address) -> String {
     format!(
-        "no process runs the controllers of this store: {} runs them, and a command with --wait runs them until its change is ready",
+        "{}, and a command with --wait runs them until its change is ready",
+        how_to_run(address)
+    )
+}
+
+/// Returns the hint with the command that runs the controllers.
+pub(super) fn how_to_run(address: &Address) -> String {
+    format!(
+        "no process runs the controllers of this store: {} runs them",
         address.controller()
     )
 }
 
-/// Returns the address of the target that the controllers of a command belong to.
+/// Returns the address of the target of the controllers.
 pub(super) fn address(beside: &Beside<'_>) -> Address {
     Address::of(beside.connection, beside.options, beside.environment)
 }

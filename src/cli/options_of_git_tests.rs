@@ -1,5 +1,5 @@
-//! Drives option-like values through the parsed flags of the command line, with a git that writes down its
-//! arguments: no value becomes an option of git, and no value runs a command.
+//! Passes values that look like options through the flags of the command line to a fake git that records
+//! its arguments: no value becomes an option of git, and no value runs a command.
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -54,7 +54,7 @@ metadata: {name: cart-dev, namespace: shop, labels: {openchoreo.dev/component: c
 spec: {component: cart, environment: dev, releaseRef: {name: cart-1}}
 ";
 
-/// A repository, and a git that writes down its arguments.
+/// A repository, and a fake git that records its arguments.
 struct Shop {
     place: tempfile::TempDir,
     root: PathBuf,
@@ -74,7 +74,7 @@ impl Shop {
         let git = git.into_iter().find(|file| file.is_file()).unwrap();
         let bin = place.path().join("bin");
         std::fs::create_dir_all(&bin).unwrap();
-        // One line for each word, and one for each end.
+        // The script writes one line for each argument, and one line at the end of each call.
         let script = format!(
             "#!/bin/sh\nfor word; do printf '%s\\0' \"$word\" >> {0}; done\nexec {1} \"$@\"\n",
             place.path().join("words").display(),
@@ -123,7 +123,7 @@ impl Shop {
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 
-    /// Runs a command line in this process. Returns false where the parser or the command refuses it.
+    /// Runs a command line in this process. Returns false if the parser or the command refuses it.
     async fn runs(&self, words: &[&str]) -> bool {
         let words = std::iter::once("bowline").chain(words.iter().copied());
         let words: Vec<OsString> = words.map(OsString::from).collect();
@@ -138,7 +138,7 @@ impl Shop {
         run(verb, &options, &self.environment).await.is_ok()
     }
 
-    /// Returns the words that git got since the last call.
+    /// Returns the arguments that git got since the last call.
     fn words(&self) -> Vec<String> {
         let file = self.place.path().join("words");
         let words = std::fs::read(&file).unwrap_or_default();
@@ -148,7 +148,7 @@ impl Shop {
     }
 }
 
-/// Values that git, ssh or a shell reads as something else than a value.
+/// Values that git, ssh or a shell would not read as plain values.
 fn values(mark: &Path) -> Vec<String> {
     let mark = mark.display();
     vec![
@@ -177,7 +177,7 @@ async fn a_value_of_a_parsed_flag_is_no_option_of_git() {
     let begin = shop.git(&["rev-parse", "HEAD"]);
     for value in values(&mark) {
         let given = |flag: &str| format!("{flag}={value}");
-        // A directory that has the value as its name.
+        // A directory whose name is the value.
         let directory = shop.place.path().join(value.replace('/', "_"));
         std::fs::create_dir_all(&directory).unwrap();
         let beside = format!("--repo={}", directory.display());
@@ -213,7 +213,7 @@ async fn a_value_of_a_parsed_flag_is_no_option_of_git() {
             shop.runs(&line).await;
             let words = shop.words();
             let became = |word: &&String| value.starts_with('-') && word.starts_with(&value);
-            // Git's own separators look the same.
+            // Git's own separators are the same text.
             let plain = ["--", "-"].contains(&value.as_str());
             let found = words.iter().find(became).filter(|_| !plain);
             assert_eq!(found, None, "{line:?}: {words:?}");
@@ -221,7 +221,7 @@ async fn a_value_of_a_parsed_flag_is_no_option_of_git() {
             shop.git(&["reset", "-q", "--hard", &begin]);
             shop.git(&["clean", "-q", "-f", "-d"]);
         }
-        // Where new files go.
+        // The paths of new files.
         for path in [format!("{value}.yaml"), format!("{value}/{{name}}.yaml")] {
             let layout = serde_json::Value::from(path.as_str()).to_string();
             let layout = format!("[layout]\nReleasePin = {layout}\n");
@@ -238,7 +238,7 @@ async fn a_value_of_a_parsed_flag_is_no_option_of_git() {
             shop.git(&["clean", "-q", "-f", "-d"]);
         }
     }
-    // The same lines do their work with plain values.
+    // The same command lines work with plain values.
     assert!(
         shop.runs(&[&promote[..], &["--reason=why"], &repo].concat())
             .await

@@ -1,12 +1,12 @@
-//! How results are printed: tables for people, JSON and YAML for programs.
+//! Prints results: tables for people, JSON and YAML for programs.
 
 use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{text, yaml};
+use crate::text;
 
-/// The forms that `-o` knows.
+/// The output formats of `-o`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// Columns
@@ -27,7 +27,7 @@ pub fn name_line(kind: &str, name: &str) -> String {
     format!("{}\n", text::line(&format!("{kind}/{name}")))
 }
 
-/// Lays rows out in columns; the first row is the header.
+/// Prints rows as aligned columns; the first row is the header.
 pub fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)
@@ -50,13 +50,14 @@ pub fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// Writes a value as JSON, indented, with a newline at its end. What could steer a terminal is escaped.
+/// Prints a value as indented JSON with a newline at the end. Escapes control characters, which could
+/// steer a terminal.
 pub fn json(value: &impl Serialize) -> String {
     let json = serde_json::to_string_pretty(value).unwrap_or_default();
     let mut out = String::with_capacity(json.len() + 1);
     for c in json.chars() {
         match text::is_unsafe(c) {
-            // Only strings can hold one.
+            // Only strings can contain control characters.
             true => {
                 let mut units = [0; 2];
                 for unit in c.encode_utf16(&mut units) {
@@ -70,9 +71,9 @@ pub fn json(value: &impl Serialize) -> String {
     out
 }
 
-/// Writes a value as a YAML document.
+/// Prints a value as a YAML document.
 pub fn yaml(value: &impl Serialize) -> String {
-    yaml::write(&serde_json::to_value(value).unwrap_or(Value::Null))
+    bounded_yaml::write(&serde_json::to_value(value).unwrap_or(Value::Null))
 }
 
 #[cfg(test)]

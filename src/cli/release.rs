@@ -1,4 +1,4 @@
-//! `bowline release`: make releases, look into them, list them.
+//! `bowline release`: creates, shows and lists releases.
 
 use std::path::{Path, PathBuf};
 
@@ -8,21 +8,20 @@ use kube::ResourceExt;
 use kube::api::{Api, ListParams, PartialObjectMeta, PostParams};
 use serde_json::{Value, json};
 
-use super::commits;
-use super::connect::{self, Connection, Environment, Options};
+use super::connect::{self, Address, Connection, Environment, Options};
 use super::error::{Error, Exit};
 use super::gitflags::GitFlags;
 use super::output::{self, Format};
 use super::render::resolved;
-use super::{Outcome, gc, session};
+use super::{Outcome, commits, gc, session};
 use crate::api::release::Release;
 use crate::api::{Definitions, labels};
-use crate::engine::actions::release::{self as action, Source};
-use crate::engine::catalog::Catalog;
-use crate::engine::repository::{self, BeforePlan, NoReference};
 use crate::resolve::content;
 use crate::resolve::git::Git;
-use crate::text;
+use crate::subjects::release_pin::actions::release::{self as action, Source};
+use crate::subjects::release_pin::catalog::Catalog;
+use crate::subjects::release_pin::repository::{self, BeforePlan, NoReference, Sourced};
+use crate::text::{self, quoted};
 
 /// The arguments of `release`.
 #[derive(Debug, Subcommand)]
@@ -48,7 +47,7 @@ pub struct Create {
     /// Store git references to the commit of a clean work tree
     #[arg(long, conflicts_with = "embed")]
     git: bool,
-    /// Embed the definitions [default, except on a repository]
+    /// Embed the definitions [default, except on a repository with a remote]
     #[arg(long)]
     embed: bool,
     /// Read the definitions from a directory instead of the target [default with --git: the
@@ -66,6 +65,22 @@ pub struct Create {
     output: Format,
     #[command(flatten)]
     git_flags: GitFlags,
+}
+
+impl Create {
+    /// Returns the version and the directory as options of a command line.
+    fn options(&self) -> String {
+        let file = self.file.as_ref().map(|file| file.to_string_lossy());
+        let options = [
+            ("--version", self.version.as_deref()),
+            ("--file", file.as_deref()),
+        ];
+        let given = options.into_iter().filter_map(|(flag, value)| {
+            let value = value?;
+            Some(format!(" {}", quoted(&format!("{flag}={value}"))))
+        });
+        given.collect()
+    }
 }
 
 /// The arguments of `release show`.
@@ -93,7 +108,7 @@ pub struct List {
     output: Format,
 }
 
-/// Runs a verb and returns what it prints.
+/// Runs a verb and returns its output.
 pub async fn run(
     verb: &Verb,
     options: &Options,
@@ -130,17 +145,23 @@ async fn create(
     }
     let connection = connect::connect(options, environment).await?;
     commits::begin(&connection, options, BeforePlan::Fetch, say).await?;
-    let (definitions, source) = definitions(arguments, &connection, options, say).await?;
-    // One that is there already is so by its content, which may not be pushed yet.
-    let likeness = source.as_ref().unwrap_or(&Source::Embedded);
+    let (definitions, sourced) = definitions(arguments, &connection, options, say).await?;
+    // An existing release is compared by its content; for that the commit of the reference need not be
+    // pushed yet.
+    let likeness = sourced.as_ref().map(|(source, _)| source);
+    let likeness = likeness.unwrap_or(&Source::Embedded);
     let made = action::release(&definitions, arguments.version.as_deref(), likeness);
+    let sourced = sourced.map_err(|error| {
+        let address = Address::of(&connection, options, environment);
+        commits::no_reference(&error, &arguments.options(), &address)
+    });
     let name = made.name_any();
     let git = arguments.git_flags.on(&connection, environment)?;
     let api: Api<Release> = Api::namespaced(connection.client.clone(), &connection.namespace);
     if let Some(existing) = api.get_opt(&name).await? {
         let same = existing_is_the_same(arguments, existing, &made, &git, say).await;
-        let same = match (same, source) {
-            (Err(_), Err(no_reference)) => return Err(no_reference.into()),
+        let same = match (same, sourced) {
+            (Err(_), Err(no_reference)) => return Err(no_reference),
             (same, _) => same?,
         };
         let commits = commits::of(&connection, options)?;
@@ -148,7 +169,8 @@ async fn create(
         let exit = commits::push_again(commits, say).await?;
         return Ok(Outcome { exit, ..same });
     }
-    source?;
+    let (_, note) = sourced?;
+    note.map(str::to_owned).into_iter().for_each(&mut *say);
     say_sizes(&made, say);
     let would_be = |say: &mut dyn FnMut(String)| {
         say(format!("release {name} would be created"));
@@ -178,7 +200,7 @@ async fn create(
             say(format!("release {name} created"));
             Ok(Outcome::done(print(arguments.output, &created)).made())
         }
-        // Somebody made it since we looked.
+        // Another client created it since our read.
         Err(kube::Error::Api(status)) if status.code == 409 => {
             let existing = api.get(&name).await?;
             existing_is_the_same(arguments, existing, &made, &git, say).await
@@ -187,7 +209,7 @@ async fn create(
     }
 }
 
-/// A release that is there already is fine if it has the same content, however that is stored.
+/// Accepts an existing release if it has the same content, in any storage form.
 async fn existing_is_the_same(
     arguments: &Create,
     existing: Release,
@@ -216,13 +238,13 @@ async fn existing_is_the_same(
     Ok(Outcome::done(print(arguments.output, &existing)))
 }
 
-/// Collects the definitions, from the target or from files.
+/// Reads the definitions from the target or from files.
 async fn definitions(
     arguments: &Create,
     connection: &Connection,
     options: &Options,
     say: &mut dyn FnMut(String),
-) -> Result<(Definitions, Result<Source, NoReference>), Error> {
+) -> Result<(Definitions, Result<Sourced, NoReference>), Error> {
     let component = &session::component(connection, arguments.component.as_deref())?;
     let files = match (&arguments.file, arguments.git) {
         (Some(path), _) => Some(path.as_path()),
@@ -240,7 +262,7 @@ async fn definitions(
         catalog.warnings().for_each(say);
         let source = match own.filter(|_| !arguments.embed) {
             Some(own) => repository::sources(&own.tree, &connection.namespace, &definitions),
-            None => Ok(Source::Embedded),
+            None => Ok((Source::Embedded, None)),
         };
         return Ok((definitions, source));
     };
@@ -251,9 +273,9 @@ async fn definitions(
         true => {
             let file = |kind: &str, name: &str| catalog.file(kind, name).map(str::to_owned);
             let found = repository::references(&file, &definitions);
-            found.map(|found| Source::Git(Box::new(found)))
+            found.map(|found| (Source::Git(Box::new(found)), None))
         }
-        false => Ok(Source::Embedded),
+        false => Ok((Source::Embedded, None)),
     };
     Ok((definitions, source))
 }
@@ -279,13 +301,13 @@ async fn show(
         let definitions = resolved(&release, &git, say).await?;
         release.spec = action::plain_spec(&definitions);
     }
-    // Neither tells anything about what is shown.
+    // Neither is part of the content.
     release.metadata.managed_fields = None;
     release.annotations_mut().remove(labels::COMPRESSION);
     Ok(print(arguments.output, &release))
 }
 
-/// Says how large a release is, and what packing saved.
+/// Prints the size of a release, and the bytes that compression saved.
 fn say_sizes(release: &Release, say: &mut dyn FnMut(String)) {
     let stored = action::size(&release.spec);
     let mut plain = release.spec.clone();
@@ -343,7 +365,7 @@ async fn list(
             _ => output::yaml(&list),
         });
     }
-    // What the table shows stands in the metadata; bodies are large.
+    // The metadata contains all columns of the table; bodies are large.
     let mut releases = api.list_metadata(&params).await?.items;
     releases.sort_by_key(|release| {
         (
@@ -377,7 +399,7 @@ fn header(wide: bool) -> Vec<String> {
         "VERSION",
         "SIZE",
         "MARK",
-        "PINNED",
+        "PROTECTED",
         "AGE",
     ];
     if wide {
@@ -390,7 +412,7 @@ fn size(release: &PartialObjectMeta<Release>) -> Option<u64> {
     release.annotations().get(labels::SIZE)?.parse().ok()
 }
 
-/// What is not in the metadata, as with releases that another tool made, shows as `?`.
+/// Releases of other tools may lack a value in their metadata; the column then shows `?`.
 fn row(release: &PartialObjectMeta<Release>, now: Timestamp, wide: bool) -> Vec<String> {
     let unknown = || "?".to_owned();
     let annotation = |name| release.annotations().get(name).cloned();
@@ -400,14 +422,14 @@ fn row(release: &PartialObjectMeta<Release>, now: Timestamp, wide: bool) -> Vec<
         mark.get("verdict")?.as_str().map(str::to_owned)
     });
     let component = release.labels().get(labels::COMPONENT).cloned();
-    let pinned = release.labels().get(labels::PINNED);
+    let protected = release.labels().get(labels::PINNED);
     let mut cells = vec![
         release.name_any(),
         component.unwrap_or_else(unknown),
         annotation(labels::VERSION_TEXT).unwrap_or_default(),
         size(release).map_or_else(unknown, text::bytes),
         mark.unwrap_or_default(),
-        pinned
+        protected
             .filter(|value| *value == labels::PINNED_TRUE)
             .map_or("", |_| "yes")
             .to_owned(),

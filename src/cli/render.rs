@@ -1,4 +1,4 @@
-//! `bowline render`: the manifests of a component, and nothing touched.
+//! `bowline render`: prints the manifests of a component, and writes nothing.
 
 use std::path::PathBuf;
 
@@ -13,11 +13,11 @@ use super::error::{Error, Exit};
 use super::gitflags::GitFlags;
 use super::output;
 use crate::api::{Definitions, Release, ReleasePin, names};
-use crate::engine::catalog::{Catalog, CatalogError};
-use crate::engine::ownership;
 use crate::render::{self, Inputs, Library, Rendered};
 use crate::resolve::git::Git;
 use crate::resolve::{self, Resolved};
+use crate::subjects::release_pin::catalog::{Catalog, CatalogError};
+use crate::subjects::release_pin::ownership;
 use crate::text;
 
 /// The arguments of `render`.
@@ -42,7 +42,7 @@ pub struct Arguments {
     git: GitFlags,
 }
 
-/// The forms that manifests can have.
+/// The output formats of manifests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Form {
     Yaml,
@@ -50,7 +50,7 @@ enum Form {
     Name,
 }
 
-/// Returns the manifests; what was noticed on the way goes to `say`.
+/// Returns the manifests. Warnings go to `say`.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -84,7 +84,7 @@ pub async fn run(
         if own != *component {
             return Err(of_another(&own, component));
         }
-        // All of it is in one namespace; only files are worth naming.
+        // All objects are in one namespace, so their location is of little use in messages.
         let origins = Origins::Settings;
         let rendered = one(
             &catalog,
@@ -101,7 +101,7 @@ pub async fn run(
     let catalog = Catalog::read(path, options.namespace.as_deref())?;
     let mut all = Vec::new();
     for (component, definitions) in from_files(&catalog, arguments, &git, say).await? {
-        // Where the definitions of a release are is not where files of the same name are.
+        // The definitions of a release are not in the files with the same names.
         let origins = match arguments.release {
             Some(_) => Origins::Settings,
             None => Origins::All,
@@ -130,7 +130,8 @@ pub async fn run(
     Ok(print(arguments.output, &all))
 }
 
-/// Returns the components to render: the one that was asked for, that of the release, or all.
+/// Returns the components to render: the component that the user names, the component of the release, or
+/// all.
 async fn from_files(
     catalog: &Catalog,
     arguments: &Arguments,
@@ -164,7 +165,7 @@ fn of_another(component: &str, asked: &str) -> Error {
     Error::new(Exit::Failed, message)
 }
 
-/// Of which objects the catalog knows where they are.
+/// The objects whose file or namespace the messages name: all, or only the EnvSettings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origins {
     All,
@@ -216,7 +217,7 @@ async fn from_target(
     Ok((catalog, definitions))
 }
 
-/// Resolves a release and says what was noticed.
+/// Resolves a release and prints the warnings.
 pub(super) async fn resolved(
     release: &Release,
     git: &Git,

@@ -30,12 +30,12 @@ impl<'o> Report<'o> {
         }
     }
 
-    /// Adds the result of an object. A reader who stops reading does not stop the verb.
+    /// Adds the result of an object. The verb continues even if the reader closes our output.
     pub(super) fn add(&mut self, place: &Place, word: &str) {
         self.add_labelled(&place.label(), place.namespace.as_deref(), word);
     }
 
-    /// Adds the result of an object that a label names.
+    /// Adds the result of an object by its label.
     pub(super) fn add_labelled(&mut self, label: &str, namespace: Option<&str>, word: &str) {
         let dry = if self.dry_run { " (dry run)" } else { "" };
         match self.format {
@@ -49,7 +49,7 @@ impl<'o> Report<'o> {
             .push(json!({"name": label, "namespace": namespace, "result": word}));
     }
 
-    /// Prints JSON and YAML. `failed` says that the verb failed already and has printed the reason.
+    /// Prints JSON and YAML. `failed`: the verb has already failed and printed the error.
     pub(super) fn end(mut self, failed: bool, say: &mut dyn FnMut(String)) -> Result<(), Error> {
         let made = failed || !self.dry_run && !self.objects.is_empty();
         let objects = std::mem::take(&mut self.objects);

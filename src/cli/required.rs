@@ -1,4 +1,5 @@
-//! The kinds that a cluster must have for a verb: without them the verb is refused before it begins.
+//! The objects that must exist for a verb: kinds of a cluster, and an embedded store. Without them, bowline
+//! refuses the verb before it starts.
 
 use kube::core::ApiResource;
 
@@ -50,6 +51,20 @@ pub(super) fn kinds(verb: &Verb) -> Vec<ApiResource> {
     }
 }
 
+/// Returns whether an embedded store must exist for a verb. A verb that puts no objects into a new store
+/// would only hide a mistake in the path of the store. `version --server` is for the time before the first
+/// object.
+pub(super) fn store(verb: &Verb) -> bool {
+    !matches!(
+        verb,
+        Verb::Apply(_)
+            | Verb::Release(release::Verb::Create(_))
+            | Verb::Controller(_)
+            | Verb::Serve(_)
+            | Verb::Version(_)
+    )
+}
+
 /// The kinds that the matrix shows.
 fn matrix() -> Vec<ApiResource> {
     vec![
@@ -60,7 +75,7 @@ fn matrix() -> Vec<ApiResource> {
     ]
 }
 
-/// The kinds that a release is made of.
+/// The kinds of a release's definitions.
 fn definitions() -> Vec<ApiResource> {
     vec![
         kind::<Component>(),

@@ -1,4 +1,4 @@
-//! `bowline revisions`: everything that a subject was, and what changed between two of its revisions.
+//! `bowline revisions`: the revisions of a subject, and the difference between two of them.
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
@@ -10,8 +10,10 @@ use super::gitflags::GitFlags;
 use super::kinds::check_name;
 use super::output::{self, Format};
 use super::{Outcome, commits};
-use crate::engine::compare::Comparer;
-use crate::engine::revisions::{NoSubject, Pinned, Revision, Revisions, Row, Subject};
+use crate::subjects::release_pin::compare::Comparer;
+use crate::subjects::release_pin::revisions::{
+    NoSubject, Pinned, Revision, Revisions, Row, Subject,
+};
 use crate::text;
 
 /// The arguments of `revisions`.
@@ -52,7 +54,7 @@ pub struct Diff {
     git: GitFlags,
 }
 
-/// Reads a subject: `COMPONENT/ENVIRONMENT` or `releasepin/NAME`.
+/// Parses a subject: `COMPONENT/ENVIRONMENT` or `releasepin/NAME`.
 fn subject(text: &str) -> Result<Subject, String> {
     let wanted = || "write it as COMPONENT/ENVIRONMENT or as releasepin/NAME".to_owned();
     let (kind, name) = text.split_once('/').ok_or_else(wanted)?;
@@ -82,7 +84,7 @@ impl From<NoSubject> for Error {
     }
 }
 
-/// Runs a verb and returns what it prints.
+/// Runs a verb and returns its output.
 pub async fn run(
     verb: &Verb,
     options: &Options,

@@ -1,4 +1,4 @@
-//! `bowline screenshot`: any screen without a terminal.
+//! `bowline screenshot`: draws any screen without a terminal.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use super::gitflags::GitFlags;
 use super::{ScreenError, Screens};
 use crate::connect::{Environment, Options};
 
-/// What to draw, and how.
+/// The arguments of `screenshot`.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
     /// The screen, by the name that you type after ':' in the terminal UI
@@ -59,12 +59,13 @@ pub async fn run(
             Error::new(Exit::Failed, format!("stopped by signal {signal}"))
         }
     })?;
-    // Colours are wanted here; everything else was cleaned when it was drawn.
+    // The text contains colour escapes on purpose; other control characters were removed when it was
+    // drawn.
     std::io::stdout().write_all(drawn.as_bytes())?;
     Ok(Exit::Done)
 }
 
-/// The screens are made for this many cells and more, and pictures of more than the second are not drawn.
+/// The smallest and the largest size that bowline draws, in columns and rows.
 const SIZES: [(u16, u16); 2] = [(20, 5), (1000, 500)];
 
 fn size(text: &str) -> Result<(u16, u16), String> {

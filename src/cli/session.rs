@@ -1,4 +1,5 @@
-//! What every verb needs that acts: the read model, who we are, what time it is where we act.
+//! The shared setup of all verbs that change something: the read model, the user name, the time of the
+//! target.
 
 use std::time::Duration;
 
@@ -6,15 +7,15 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::connect::{self, Connection, Options};
 use super::error::{Error, Exit};
-use crate::connect::Address;
-use crate::engine::plan::Asked;
-use crate::engine::rules::{self, Refusal};
+use crate::connect::{Address, Target};
 use crate::engine::whoami::{self, Whoami};
 use crate::engine::world::feed::Feed;
 use crate::engine::world::{Freshness, Source, World};
-use crate::text;
+use crate::subjects::release_pin::plan::Asked;
+use crate::subjects::release_pin::rules::{self, Refusal};
+use crate::{subjects, text};
 
-/// What the target says of us and of the time.
+/// The user name and the time according to the target.
 pub(super) struct Server {
     pub(super) user: String,
     ahead: SignedDuration,
@@ -22,7 +23,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Asks the target, and says so where its clock and ours disagree.
+    /// Asks the target, and prints a message if its clock differs from ours.
     pub(super) async fn ask(
         connection: &Connection,
         say: &mut dyn FnMut(String),
@@ -45,7 +46,7 @@ impl Server {
         Ok(Self { user, ahead, now })
     }
 
-    /// Makes what every planner is asked with.
+    /// Builds the common input of all planners.
     pub(super) fn asked(&self, connection: &Connection, reason: Option<String>) -> Asked {
         Asked {
             operation: uuid::Uuid::new_v4().to_string(),
@@ -56,7 +57,7 @@ impl Server {
         }
     }
 
-    /// Returns a clock that shows the target's time.
+    /// Returns a clock with the target's time.
     pub(super) fn clock(&self) -> impl Fn() -> Timestamp + Send + Sync + use<> {
         let ahead = self.ahead;
         move || {
@@ -66,23 +67,24 @@ impl Server {
     }
 }
 
-/// Follows the namespace of a connection, once what is asked for of it is known.
+/// Watches the namespace of a connection. Returns when the first lists of the given sources are complete.
 pub(super) async fn live(
     connection: &Connection,
     options: &Options,
     sources: &[Source],
 ) -> Result<Feed, Error> {
-    let feed = Feed::start(&connection.client, Some(&connection.namespace));
+    let feed = subjects::watch(&connection.client, Some(&connection.namespace));
     settled(feed, connection, options, sources).await
 }
 
-/// Follows all namespaces of a connection, once what is asked for of them is known.
+/// Watches all namespaces of a connection. Returns when the first lists of the given sources are
+/// complete.
 pub(super) async fn live_everywhere(
     connection: &Connection,
     options: &Options,
     sources: &[Source],
 ) -> Result<Feed, Error> {
-    let feed = Feed::start(&connection.client, None);
+    let feed = subjects::watch(&connection.client, None);
     settled(feed, connection, options, sources).await
 }
 
@@ -93,13 +95,26 @@ async fn settled(
     sources: &[Source],
 ) -> Result<Feed, Error> {
     let patience = options.request_timeout.unwrap_or(Duration::from_secs(30));
-    let is_settled = |world: &World| world.are_known(sources) || denied(world, sources).is_some();
+    // An embedded store that fails does not recover by itself.
+    let is_store = matches!(connection.target, Target::Embedded { .. });
+    let is_settled = |world: &World| {
+        world.are_known(sources)
+            || denied(world, sources).is_some()
+            || is_store && stale(world, sources).is_some()
+    };
     let in_time = tokio::time::timeout(patience, feed.until(is_settled)).await;
     let wrong = {
         let world = feed.world();
         let absent = sources.iter().filter(|source| world.is_absent(**source));
-        let absent: Vec<_> = absent.map(|source| source.kind()).collect();
+        let absent: Vec<_> = absent
+            .filter_map(|source| world.kind(*source).cloned())
+            .collect();
+        let failed = stale(&world, sources).filter(|_| is_store);
         match (in_time, denied(&world, sources)) {
+            (_, None) if let Some(why) = &failed => Some(Error::new(
+                Exit::Failed,
+                format!("{}: {why}", connection.target),
+            )),
             (Ok(()), None) if !absent.is_empty() => {
                 Some(connect::Error::absent(&connection.target, &absent).into())
             }
@@ -114,7 +129,7 @@ async fn settled(
     }
 }
 
-/// Says what we may not watch.
+/// Returns the message about the first source that the user has no permission to watch.
 fn denied(world: &World, sources: &[Source]) -> Option<String> {
     sources
         .iter()
@@ -126,15 +141,20 @@ fn denied(world: &World, sources: &[Source]) -> Option<String> {
         })
 }
 
-/// Says why the read model is not current.
-fn not_live(world: &World, sources: &[Source]) -> Error {
-    let why = sources
+/// Returns the error of the first source whose watch failed.
+fn stale(world: &World, sources: &[Source]) -> Option<String> {
+    sources
         .iter()
         .find_map(|source| match world.freshness(*source) {
             Freshness::Stale { why, .. } => Some(why.clone()),
             _ => None,
-        });
-    let why = why.unwrap_or_else(|| "the target does not list all objects in time".to_owned());
+        })
+}
+
+/// Returns the error that says why the read model is not current.
+fn not_live(world: &World, sources: &[Source]) -> Error {
+    let why = stale(world, sources);
+    let why = why.unwrap_or_else(|| "the target did not list all objects in time".to_owned());
     Error::new(
         Exit::Unreachable,
         format!("cannot watch the objects: {why}"),
@@ -142,16 +162,16 @@ fn not_live(world: &World, sources: &[Source]) -> Error {
     .with_hint("check the connection with kubectl cluster-info; --request-timeout waits longer")
 }
 
-/// Makes the error of an action that rules refuse, with the hint of each; the commands in hints name the
-/// target.
+/// Returns the error of an action that rules refuse, with the hint of each rule. The commands in the
+/// hints name the target.
 pub(super) fn refused(refusals: Vec<Refusal>, address: &Address) -> Error {
     let aim = |line: &str| address.bowline(line);
     let hints = refusals.iter().filter_map(|refusal| refusal.hint(&aim));
     hints.fold(without_hints(&refusals), Error::and_hint)
 }
 
-/// Makes the error of an action that rules refuse on a target without a running controller. Waiting changes
-/// nothing there, so `how`, the hint that says how to run one, replaces the hint to wait.
+/// Returns the error of an action that rules refuse on a target without a running controller. Waiting
+/// does not help there, so the hint `how` (how to run a controller) replaces the hint to wait.
 pub(super) fn refused_without_controller(
     refusals: &[Refusal],
     how: String,
@@ -175,7 +195,7 @@ fn without_hints(refusals: &[Refusal]) -> Error {
     Error::new(exit, messages.join("\n"))
 }
 
-/// Returns the component that is meant: the one that was named, else that of the configuration.
+/// Returns the component that the user names, or else the component that the configuration names.
 pub(super) fn component(connection: &Connection, named: Option<&str>) -> Result<String, Error> {
     let meant = named.or(connection.component.as_deref());
     meant.map(str::to_owned).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! The sockets of this program: their limits, and a stop that lets requests under way end.
+//! The HTTP sockets of this program: their limits, and a stop that lets running requests finish.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -17,16 +17,16 @@ use tower::BoxError;
 
 use super::error::{Error, Exit};
 
-/// The most that a request's head may have.
+/// The largest head of a request, in bytes.
 pub const HEAD_LIMIT: u16 = u16::MAX;
-/// How many connections are served at a time; more wait.
+/// The largest number of connections at a time; more connections wait.
 const CONNECTIONS: usize = 1024;
 /// How long a client may take to send its request.
 pub const PATIENCE: Duration = Duration::from_secs(30);
-/// How long requests under way may go on after a stop.
+/// How long running requests may continue after a stop.
 pub const GRACE: Duration = Duration::from_secs(5);
 
-/// Takes an address to listen on.
+/// Binds a listener to an address.
 pub async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|error| {
         Error::new(Exit::Failed, format!("cannot listen on {address}: {error}"))
@@ -34,7 +34,7 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
     })
 }
 
-/// Becomes ready when somebody wants the program to end: SIGINT or SIGTERM.
+/// Completes at SIGINT or SIGTERM.
 #[cfg(unix)]
 pub fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + Sync + use<>> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -48,7 +48,7 @@ pub fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + Sync +
     })
 }
 
-/// Becomes ready when somebody wants the program to end.
+/// Completes when the user interrupts the program.
 #[cfg(not(unix))]
 pub fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + Sync + use<>> {
     Ok(async {
@@ -56,7 +56,7 @@ pub fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + Sync +
     })
 }
 
-/// Serves connections until `stop`, then lets what is under way end.
+/// Serves connections until `stop`, then lets running requests finish.
 pub async fn serve<A, F, B>(listener: TcpListener, stop: impl Future<Output = ()>, answer: A)
 where
     A: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
@@ -76,7 +76,7 @@ where
             (accepted, seat) = accepted => match accepted {
                 Ok((stream, _)) => (stream, seat),
                 Err(error) => {
-                    // Out of file descriptors, mostly: those who leave give them back.
+                    // Usually there are no free file descriptors; connections that end give theirs back.
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;

@@ -1,4 +1,4 @@
-//! `bowline status`: components against environments, and what runs in each.
+//! `bowline status`: the matrix of components and environments, with the release in each cell.
 
 use std::collections::BTreeSet;
 
@@ -6,15 +6,20 @@ use clap::Args;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::connect::{self, Environment, Options};
+use super::commits;
+use super::connect::{self, Address, Connection, Environment, Options};
 use super::error::{Error, Exit};
 use super::output::{self, Format};
-use super::session::{live, live_everywhere};
+use super::session::{live, live_everywhere, refused};
 use crate::api::condition;
 use crate::api::environment::PipelineFault;
-use crate::embedded::tree::LeftOutPin;
-use crate::engine::matrix::{self, Cell, Columns, Health};
-use crate::engine::world::{Source, World};
+use crate::engine::world::World;
+use crate::engine::world::feed::Feed;
+use crate::gitops::tree::LeftOutPin;
+use crate::subjects::release_pin::READ_BY_MOVES;
+use crate::subjects::release_pin::desk::is_defined;
+use crate::subjects::release_pin::matrix::{self, Cell, Columns, Health};
+use crate::subjects::release_pin::rules::{self, Refusal};
 use crate::text;
 
 /// The arguments of `status`.
@@ -30,7 +35,7 @@ pub struct Arguments {
     output: Format,
 }
 
-/// Returns the matrix of a namespace, or of all.
+/// Returns the matrix of a namespace, or of all namespaces.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -40,23 +45,31 @@ pub async fn run(
 ) -> Result<String, Error> {
     let connection = connect::connect(options, environment).await?;
     let feed = match arguments.all_namespaces {
-        true => live_everywhere(&connection, options, &Source::OF_MOVES).await?,
-        false => live(&connection, options, &Source::OF_MOVES).await?,
+        true => live_everywhere(&connection, options, &READ_BY_MOVES).await?,
+        false => live(&connection, options, &READ_BY_MOVES).await?,
     };
-    let world = feed.world();
     let namespace = (!arguments.all_namespaces).then_some(connection.namespace.as_str());
-    let mut matrix = Matrix::of(&world, namespace, now);
+    let mut matrix = Matrix::of(&feed.world(), namespace, now);
     if let Some(repository) = &connection.repository {
-        matrix.leave_out(repository.tree.left_out_pins(), namespace);
-    }
-    if let Some(component) = &arguments.component {
-        matrix.rows.retain(|row| row.component == *component);
-        if matrix.rows.is_empty() {
-            let message = format!("component {component} has no release and is not deployed");
-            return Err(Error::new(Exit::Failed, message));
+        let tree = &repository.tree;
+        matrix.leave_out(tree.left_out_pins(), namespace);
+        matrix.hides = tree.may_hide_pins();
+        matrix.without_releases(&tree.left_out_releases());
+        commits::say_unread(&connection, say);
+        if namespace.is_some() {
+            commits::say_namespaces(&connection, options, say);
         }
     }
-    matrix.warning().into_iter().for_each(say);
+    if let Some(component) = &arguments.component {
+        let known = matrix.rows.iter().map(|row| row.component.clone());
+        let known: Vec<String> = known.take(rules::NAMES).collect();
+        matrix.rows.retain(|row| row.component == *component);
+        if matrix.rows.is_empty() {
+            let address = Address::of(&connection, options, environment);
+            return Err(absent(component, known, &feed, &connection, &address).await);
+        }
+    }
+    matrix.warnings().into_iter().for_each(say);
     Ok(match arguments.output {
         Format::Json => output::json(&matrix.value()),
         Format::Yaml => output::yaml(&matrix.value()),
@@ -69,12 +82,48 @@ pub async fn run(
     })
 }
 
-/// Components against environments in the order of the pipeline.
+/// Returns the error about a component without a row: it has neither a release nor a ReleasePin, or it does
+/// not exist.
+async fn absent(
+    component: &str,
+    known: Vec<String>,
+    feed: &Feed,
+    connection: &Connection,
+    address: &Address,
+) -> Error {
+    let namespace = &connection.namespace;
+    if !is_defined(&connection.client, namespace, component).await {
+        let component = component.to_owned();
+        return refused(vec![Refusal::NoComponent { component, known }], address);
+    }
+    let message = format!("{component} has no release and is not deployed");
+    let error = Error::new(Exit::Failed, message);
+    let world = feed.world();
+    let first = world
+        .pipeline(namespace)
+        .map(|pipeline| pipeline.first_environments());
+    match first.unwrap_or_default().first() {
+        Some(first) => {
+            let (component, first) = (text::quoted(component), text::quoted(first));
+            let deploy = format!("bowline deploy {component} --environment {first}");
+            error.with_hint(address.bowline(&deploy))
+        }
+        None => error,
+    }
+}
+
+/// The matrix of components and environments; the environments in the order of the pipeline.
 pub struct Matrix {
     environments: Vec<String>,
     rows: Vec<Row>,
     /// The namespaces, components and environments of ReleasePins that are not checked out.
     left_out: BTreeSet<(String, String, String)>,
+    /// The namespaces, components and environments of ReleasePins that cannot be read.
+    unread: BTreeSet<(String, String, String)>,
+    /// Whether a file may have ReleasePins that bowline cannot name.
+    hides: bool,
+    /// The releases that are not checked out.
+    left_out_releases: BTreeSet<String>,
     /// The faults of the pipelines.
     faults: Vec<PipelineFault>,
     /// Whether each row names its namespace.
@@ -84,11 +133,11 @@ pub struct Matrix {
 struct Row {
     namespace: String,
     component: String,
-    /// One per environment; None where it is not deployed.
+    /// One cell per environment; None if the component is not deployed there.
     cells: Vec<Option<Shown>>,
 }
 
-/// What is shown of a cell.
+/// The content of a cell.
 struct Shown {
     release: String,
     version: String,
@@ -97,9 +146,9 @@ struct Shown {
     reason: Option<(String, String)>,
     behind: Option<usize>,
     held: bool,
-    /// Whether a hold is there that has ended.
+    /// Whether all holds of the ReleasePin have expired. An active hold hides the expired ones.
     expired: bool,
-    /// What runs there instead of what is wanted, where that is known.
+    /// The running release, if it is known and is not the effective release.
     runs: Option<String>,
 }
 
@@ -120,7 +169,7 @@ impl Shown {
             },
             behind: cell.behind,
             held: cell.held > 0,
-            expired: cell.expired() > 0,
+            expired: cell.held == 0 && cell.expired() > 0,
             runs: applied
                 .filter(|applied| *applied != cell.release)
                 .map(str::to_owned),
@@ -138,7 +187,7 @@ fn glyph(health: Health) -> char {
 }
 
 impl Matrix {
-    /// Reads the matrix of a namespace, or of all, from the read model.
+    /// Builds the matrix of a namespace, or of all namespaces, from the read model.
     pub fn of(world: &World, namespace: Option<&str>, now: Timestamp) -> Self {
         let columns = Columns::of(world, namespace);
         let components = world.components();
@@ -173,12 +222,28 @@ impl Matrix {
             environments,
             rows,
             left_out: BTreeSet::new(),
+            unread: BTreeSet::new(),
+            hides: false,
+            left_out_releases: BTreeSet::new(),
             faults: columns.faults().cloned().collect(),
             all_namespaces: namespace.is_none(),
         }
     }
 
-    /// Takes in the ReleasePins that a sparse checkout leaves out: their releases are not known.
+    /// Marks releases that are not checked out: they are not missing, but not known.
+    fn without_releases(&mut self, left_out: &BTreeSet<String>) {
+        let cells = self.rows.iter_mut().flat_map(|row| &mut row.cells);
+        for cell in cells.flatten() {
+            if cell.health == Health::Missing && left_out.contains(&cell.release) {
+                cell.health = Health::Unknown;
+                cell.reason = None;
+                self.left_out_releases.insert(cell.release.clone());
+            }
+        }
+    }
+
+    /// Adds the ReleasePins that a sparse checkout leaves out or that cannot be read: their releases are
+    /// unknown.
     fn leave_out(&mut self, pins: Vec<LeftOutPin>, namespace: Option<&str>) {
         let is_wanted = |pin: &LeftOutPin| namespace.is_none_or(|wanted| pin.namespace == wanted);
         for pin in pins.into_iter().filter(is_wanted) {
@@ -194,8 +259,11 @@ impl Matrix {
                     cells: Vec::new(),
                 });
             }
-            self.left_out
-                .insert((pin.namespace, pin.component, pin.environment));
+            let unknown = match pin.problem.is_empty() {
+                true => &mut self.left_out,
+                false => &mut self.unread,
+            };
+            unknown.insert((pin.namespace, pin.component, pin.environment));
         }
         self.rows
             .sort_by_cached_key(|row| (row.namespace.clone(), row.component.clone()));
@@ -205,13 +273,40 @@ impl Matrix {
     }
 
     fn is_left_out(&self, row: &Row, environment: &str) -> bool {
-        let (namespace, component) = (row.namespace.clone(), row.component.clone());
-        self.left_out
-            .contains(&(namespace, component, environment.to_owned()))
+        let place = (
+            row.namespace.clone(),
+            row.component.clone(),
+            environment.to_owned(),
+        );
+        self.left_out.contains(&place)
     }
 
-    /// Names the shown ReleasePins that are not checked out.
-    fn warning(&self) -> Option<String> {
+    /// Returns whether bowline does not know if a ReleasePin exists in a cell without one.
+    fn is_unknown(&self, row: &Row, environment: &str) -> bool {
+        let place = (
+            row.namespace.clone(),
+            row.component.clone(),
+            environment.to_owned(),
+        );
+        self.hides || self.left_out.contains(&place) || self.unread.contains(&place)
+    }
+
+    /// Returns warnings that name the ReleasePins and the releases that are not checked out.
+    fn warnings(&self) -> Vec<String> {
+        let names: Vec<&str> = self.left_out_releases.iter().map(String::as_str).collect();
+        let releases = (!names.is_empty()).then(|| {
+            format!(
+                "warning: these releases are not known, because they are not checked out: {}; check them out with git sparse-checkout add DIR",
+                names.join(", ")
+            )
+        });
+        self.pins_not_checked_out()
+            .into_iter()
+            .chain(releases)
+            .collect()
+    }
+
+    fn pins_not_checked_out(&self) -> Option<String> {
         let is_shown = |component: &str| self.rows.iter().any(|row| row.component == component);
         let left_out = self
             .left_out
@@ -228,7 +323,7 @@ impl Matrix {
         })
     }
 
-    /// Returns a line for everything that fails: first the pipelines, then the ReleasePins.
+    /// Returns a line for every failure: first the pipelines, then the ReleasePins.
     fn failures(&self) -> Vec<String> {
         let faults = self.faults.iter();
         let mut lines: Vec<String> = faults
@@ -250,7 +345,7 @@ impl Matrix {
         lines
     }
 
-    /// Draws the matrix.
+    /// Prints the matrix as text.
     pub fn text(&self) -> String {
         let namespace = |name: &str| self.all_namespaces.then(|| name.to_owned());
         let mut header: Vec<String> = namespace("NAMESPACE").into_iter().collect();
@@ -262,7 +357,7 @@ impl Matrix {
             cells.push(row.component.clone());
             let shown = row.cells.iter().zip(&self.environments);
             cells.extend(shown.map(|(cell, environment)| match cell {
-                None if self.is_left_out(row, environment) => "?".to_owned(),
+                None if self.is_unknown(row, environment) => "?".to_owned(),
                 None => "·".to_owned(),
                 Some(cell) => cell.text(),
             }));
@@ -271,7 +366,8 @@ impl Matrix {
         let legend = "● ready   ◐ progressing   ✖ degraded   ⚓ held   ↑n behind   · not deployed";
         let mut cells = self.rows.iter().flat_map(|row| row.cells.iter().flatten());
         let is_unknown = cells.any(|cell| cell.health == Health::Unknown);
-        let unknown = match is_unknown || !self.left_out.is_empty() {
+        let is_unread = self.hides || !self.left_out.is_empty() || !self.unread.is_empty();
+        let unknown = match is_unknown || is_unread {
             true => "   ? not known",
             false => "",
         };
@@ -286,10 +382,11 @@ impl Matrix {
         let rows = self.rows.iter().map(|row| {
             let cells = self.environments.iter().zip(&row.cells);
             let cells = cells.filter_map(|(environment, cell)| {
-                if cell.is_none() && self.is_left_out(row, environment) {
+                if cell.is_none() && self.is_unknown(row, environment) {
                     let health = Health::Unknown.word();
                     return Some(json!({
-                        "environment": environment, "release": null, "health": health, "leftOut": true,
+                        "environment": environment, "release": null, "health": health,
+                        "leftOut": self.is_left_out(row, environment),
                     }));
                 }
                 let cell = cell.as_ref()?;
@@ -336,5 +433,44 @@ impl Shown {
             text += &format!(" (runs {runs})");
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::world::Event;
+    use crate::subjects::release_pin::fixture::{self, held, now, pin, release};
+
+    #[test]
+    fn an_active_hold_hides_the_expired_ones() {
+        let hold = |id: &str, until: Option<&str>| json!({"id": id, "owner": "mei", "since": "2026-11-17T10:00:00Z", "until": until});
+        let active = || hold("a", None);
+        let later = || hold("b", Some("2026-11-18T00:00:00Z"));
+        let expired = || hold("c", Some("2026-11-17T13:00:00Z"));
+        for (holds, shown, is_held, is_expired) in [
+            (json!([]), "● v1 ↑1", false, false),
+            (json!([active()]), "● v1 ↑1 ⚓", true, false),
+            (json!([expired()]), "● v1 ↑1 (hold expired)", false, true),
+            (
+                json!([active(), later(), expired()]),
+                "● v1 ↑1 ⚓",
+                true,
+                false,
+            ),
+        ] {
+            let mut world = fixture::world();
+            world.releases(Event::Applied(release("cart", "v1", 1)));
+            world.releases(Event::Applied(release("cart", "v2", 2)));
+            world.pins(Event::Applied(pin("cart", "development", "v2")));
+            let pin = held(pin("cart", "staging", "v1"), holds.clone());
+            world.pins(Event::Applied(pin));
+            let matrix = Matrix::of(&world, Some("shop"), now());
+            let cell = matrix.rows[0].cells[1].as_ref().unwrap();
+            assert_eq!(cell.text(), shown, "{holds}");
+            let value = &matrix.value()["components"][0]["environments"][1];
+            let flags = (&value["held"], &value["holdExpired"]);
+            assert_eq!(flags, (&json!(is_held), &json!(is_expired)), "{holds}");
+        }
     }
 }

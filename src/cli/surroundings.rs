@@ -1,4 +1,4 @@
-//! The surroundings of the process: its environment, and where its log goes.
+//! The environment of the process, and the destination of its log.
 
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};
@@ -9,7 +9,7 @@ use super::controller::LogFormat;
 use crate::connect::Environment;
 use crate::text;
 
-/// Reads what the rest of the program is told about the process's surroundings.
+/// Reads the environment variables, directories and user name of the process.
 pub(super) fn environment() -> Environment {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let user = ["USER", "LOGNAME", "USERNAME"]

@@ -1,4 +1,4 @@
-//! `bowline theme`: brings the looks of other programs along.
+//! `bowline theme`: imports themes of other programs.
 
 mod names;
 mod skin;
@@ -10,9 +10,8 @@ use clap::{Args, Subcommand};
 
 use super::connect::Environment;
 use super::error::{Error, Exit};
-use crate::yaml;
 
-/// Where the terminal UI looks for themes, in bowline's configuration directory.
+/// The folder of themes in bowline's configuration directory.
 const DIRECTORY: &str = "themes";
 
 /// The arguments of `theme`.
@@ -32,7 +31,7 @@ pub struct Import {
     name: Option<String>,
 }
 
-/// Converts the skin, and returns the theme or keeps it.
+/// Converts the skin, and prints the theme or saves it.
 pub fn run(
     Verb::Import(arguments): &Verb,
     environment: &Environment,
@@ -45,7 +44,7 @@ pub fn run(
             .with_hint("k9s keeps skins in the directory skins of its configuration directory")
     };
     let text = std::fs::read_to_string(file).map_err(|error| no_skin(&error.to_string()))?;
-    let documents = yaml::documents(&origin, &text)
+    let documents = bounded_yaml::documents(&origin, &text)
         .map_err(|error| Error::new(Exit::Failed, error.to_string()))?;
     let short = file.file_name().unwrap_or_default().to_string_lossy();
     let converted = documents
@@ -64,7 +63,7 @@ pub fn run(
     Ok(String::new())
 }
 
-/// Writes a theme where the terminal UI finds it; what is there stays.
+/// Writes a theme to the folder of themes. Does not overwrite an existing theme.
 fn keep(name: &str, theme: &str, config_dir: Option<&Path>) -> Result<PathBuf, Error> {
     let Some(config_dir) = config_dir else {
         let why = "no home directory, so the theme cannot be saved";

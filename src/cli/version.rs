@@ -1,4 +1,4 @@
-//! `bowline version`: this program, and the server that a target leads to.
+//! `bowline version`: the version of the program, and of the target's server.
 
 use clap::Args;
 use serde_json::{Map, Value};
@@ -19,7 +19,7 @@ pub struct Arguments {
     output: Format,
 }
 
-/// Returns what `version` prints.
+/// Returns the output of `version`.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,

@@ -1,32 +1,34 @@
-//! The words of a command line that lead to the same target from any directory and any shell.
+//! The flags and variables that select the same target from any directory and any shell.
 //!
-//! Commands that people copy name the whole target: what a flag, a variable or a default decided here may
-//! be decided otherwise where they paste it.
+//! A command that a user copies must name the whole target, because a flag, a variable or a default may be
+//! different where the user pastes it.
 
 use std::path::{Path, PathBuf};
 
 use super::{Connection, Environment, Options, Target};
 use crate::text::quoted;
 
-/// The flags and variables that lead to one target; paths are absolute.
+/// The flags and variables of one target; paths are absolute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Address {
     /// The kubeconfig files that were read.
     kubeconfigs: Vec<PathBuf>,
-    /// The context, where the target is one or reads one.
+    /// The context of the target, or of the cluster beside a repository.
     context: Option<String>,
-    /// The flags of a store or of a repository, quoted for a shell.
+    /// The flags of an embedded store or a repository, quoted for a shell.
     flags: Vec<String>,
+    /// The flags of commits in a repository, quoted for a shell.
+    commit_flags: Vec<String>,
     /// The namespace.
     namespace: Option<String>,
-    /// The user to act as.
+    /// The user to impersonate.
     user: Option<String>,
-    /// Whether kubectl reaches the target.
+    /// Whether kubectl can connect to the target.
     kubectl: bool,
 }
 
 impl Address {
-    /// Reads the address of a connection off what led to it.
+    /// Returns the address of a connection, from its options and environment.
     pub fn of(connection: &Connection, options: &Options, environment: &Environment) -> Self {
         let absolute = |path: &Path| match &environment.working_dir {
             Some(directory) => directory.join(path),
@@ -52,20 +54,34 @@ impl Address {
                 let scope = connection.work_tree().map(|work| work.scope());
                 let directory = absolute(scope.unwrap_or(directory));
                 add(&mut address.flags, "--repo", &directory.to_string_lossy());
+                let commits = &mut address.commit_flags;
                 if let Some(branch) = &options.branch {
-                    add(&mut address.flags, "--branch", branch);
+                    add(commits, "--branch", branch);
                 }
                 if options.push {
-                    address.flags.push("--push".to_owned());
+                    commits.push("--push".to_owned());
                 }
                 if let Some(remote) = &options.remote {
-                    add(&mut address.flags, "--remote", remote);
+                    add(commits, "--remote", remote);
                 }
-                // The cluster beside a repository only says what runs.
+                // The cluster beside a repository only provides the live state.
                 address.context.clone_from(&options.context);
             }
         }
         address
+    }
+
+    /// Returns the address of a connection without its options and environment: a repository has the
+    /// same address in every shell.
+    pub fn of_repository(connection: &Connection) -> Self {
+        let options = Options {
+            branch: connection
+                .repository
+                .as_ref()
+                .and_then(|found| found.branch.clone()),
+            ..Options::default()
+        };
+        Self::of(connection, &options, &Environment::default())
     }
 
     /// Returns the address of another context of the same kubeconfig files.
@@ -74,6 +90,7 @@ impl Address {
             context: Some(context.to_owned()),
             namespace: Some(namespace.to_owned()),
             flags: Vec::new(),
+            commit_flags: Vec::new(),
             kubectl: true,
             ..self.clone()
         }
@@ -87,16 +104,22 @@ impl Address {
         }
     }
 
-    /// Adds the target to one command line of bowline.
+    /// Adds the target to a command line of bowline.
     pub fn bowline(&self, line: &str) -> String {
-        let mut flags = self.target_flags();
+        let mut flags = self.flags.clone();
+        // These verbs make no commit and refuse its flags.
+        let mut without = ["bowline apply ", "bowline delete "].iter();
+        if !without.any(|verb| line.starts_with(verb)) {
+            flags.extend(self.commit_flags.iter().cloned());
+        }
+        flags.extend(self.context_flags());
         if let Some(namespace) = &self.namespace {
             add(&mut flags, "--namespace", namespace);
         }
         self.line(line, flags)
     }
 
-    /// Adds the target to a command line of kubectl that names its namespace; None if kubectl does not reach
+    /// Adds the target to a command line of kubectl that names its namespace. None: kubectl cannot connect to
     /// the target.
     pub fn kubectl(&self, line: &str) -> Option<String> {
         self.kubectl.then(|| self.line(line, self.context_flags()))
@@ -108,13 +131,8 @@ impl Address {
             user: None,
             ..self.clone()
         };
-        everybody.line("bowline controller", everybody.target_flags())
-    }
-
-    fn target_flags(&self) -> Vec<String> {
-        let mut flags = self.flags.clone();
-        flags.extend(self.context_flags());
-        flags
+        let flags = [everybody.flags.clone(), everybody.context_flags()].concat();
+        everybody.line("bowline controller", flags)
     }
 
     /// Returns the flags that name the context and its kubeconfig file.
@@ -159,7 +177,7 @@ impl Address {
     }
 }
 
-/// Adds a flag and its value; a value that looks like a flag stands behind an equals sign.
+/// Adds a flag and its value; a value that looks like a flag is attached with an equals sign.
 fn add(flags: &mut Vec<String>, flag: &str, value: &str) {
     match value.starts_with('-') {
         true => flags.push(quoted(&format!("{flag}={value}"))),
@@ -226,7 +244,7 @@ contexts:
         let default = text(".kube/config");
         let (a, b) = (text("a"), text("b c"));
 
-        // The current context and the usual file are named too: elsewhere they may be others.
+        // The current context and the default file are named too: they may be different elsewhere.
         let found = address(Options::default(), &environment).await;
         assert_eq!(
             found.bowline("bowline undo cart"),
@@ -256,7 +274,7 @@ contexts:
                 r"bowline undo cart --context=-odd --kubeconfig '{b}' --namespace other --as 'tom o'\''neil'"
             )
         );
-        // One file of the variable that is there, and several.
+        // One existing file of the variable, and several.
         let found = address(Options::default(), &with(&format!("{a}:missing"))).await;
         assert!(found.bowline("x").contains(&format!("--kubeconfig {a} ")));
         let found = address(Options::default(), &with(&format!("{a}:{b}"))).await;
@@ -264,6 +282,24 @@ contexts:
             found.bowline("bowline undo cart"),
             format!("KUBECONFIG='{a}:{b}' bowline undo cart --context prod-eu --namespace shop")
         );
+    }
+
+    #[test]
+    fn a_command_that_makes_no_commit_has_no_flags_of_commits() {
+        let address = Address {
+            flags: vec!["--repo".to_owned(), "/shop".to_owned()],
+            commit_flags: vec!["--push".to_owned()],
+            ..Address::default()
+        };
+        for (line, expected) in [
+            ("bowline undo cart", "bowline undo cart --repo /shop --push"),
+            (
+                "bowline delete pin cart",
+                "bowline delete pin cart --repo /shop",
+            ),
+        ] {
+            assert_eq!(address.bowline(line), expected);
+        }
     }
 
     #[tokio::test]

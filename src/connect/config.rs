@@ -1,4 +1,4 @@
-//! The user's configuration: how things look, what counts for a context, and for a directory.
+//! The user's configuration: the theme and the keymap, and settings for a context or a directory.
 //!
 //! ```toml
 //! theme = "light"
@@ -18,15 +18,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use bounded_yaml::{self, Place};
 use serde::Deserialize;
 use toml::Spanned;
-
-use crate::yaml::Place;
 
 /// The name of the file in bowline's configuration directory.
 const FILE: &str = "config.toml";
 
-/// What the user has configured.
+/// The user's configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -36,15 +35,15 @@ pub struct Config {
     file: PathBuf,
     #[serde(skip)]
     text: String,
-    /// By the name of a context.
+    /// The settings of a context, by its name.
     #[serde(default)]
     pub contexts: BTreeMap<String, Context>,
-    /// By a directory; what is below it counts too.
+    /// The settings of a directory and of everything below it.
     #[serde(default)]
     pub directories: BTreeMap<PathBuf, Directory>,
 }
 
-/// What the user wants of the terminal UI, and where they say so.
+/// The theme and the keymap that the user configured, each with its place in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Looks {
     /// The name of a theme.
@@ -53,52 +52,50 @@ pub struct Looks {
     pub keymap: Option<(String, Place)>,
 }
 
-/// What counts for a context.
+/// The settings of a context.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Context {
-    /// Whether only reads pass.
+    /// Whether bowline sends only reads.
     #[serde(default)]
     pub readonly: bool,
-    /// Whether only reads pass until a person arms it, or confirms a plan by typing.
+    /// Whether bowline sends only reads until the user allows writes, or confirms a plan by typing.
     #[serde(default)]
     pub protected: bool,
-    /// The component that is meant where none is named.
+    /// The default component.
     pub component: Option<String>,
 }
 
-/// What counts for a directory.
+/// The settings of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Directory {
-    /// The component that is meant where none is named.
+    /// The default component.
     pub component: Option<String>,
-    /// Where new objects of a repository go, by kind.
+    /// The paths of new objects in a repository, by kind.
     #[serde(default)]
     pub layout: BTreeMap<String, String>,
 }
 
-/// A configuration that cannot be used.
+/// The error of an invalid configuration.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {why}", file.display())]
 pub struct NoConfig {
     /// The file.
     pub file: PathBuf,
-    /// What is wrong with it, and where.
+    /// The error, with its place in the file.
     pub why: String,
 }
 
 impl Config {
-    /// Reads the file of a configuration directory; none is an empty one.
+    /// Reads the file of a configuration directory. If it does not exist, the configuration is empty.
     pub fn read(directory: Option<&Path>) -> Result<Self, NoConfig> {
         let Some(file) = directory.map(|directory| directory.join(FILE)) else {
             return Ok(Self::default());
         };
-        let text = match std::fs::read_to_string(&file) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Self::default());
-            }
+        let text = match crate::small_file::small_file(&file, crate::small_file::Links::Follow) {
+            Ok(Some(text)) => text,
+            Ok(None) => return Ok(Self::default()),
             Err(error) => {
                 let why = error.to_string();
                 return Err(NoConfig { file, why });
@@ -117,7 +114,7 @@ impl Config {
         }
     }
 
-    /// Returns what is wanted of the terminal UI.
+    /// Returns the theme and the keymap.
     pub fn looks(&self) -> Looks {
         let origin = self.file.display().to_string();
         let chosen = |name: &Spanned<String>| {
@@ -130,7 +127,7 @@ impl Config {
         }
     }
 
-    /// Returns the component that is meant in a directory, or on a context: the deepest directory counts.
+    /// Returns the default component of a directory, or else of a context. The deepest directory wins.
     pub fn component(&self, directory: Option<&Path>, context: Option<&str>) -> Option<&str> {
         let here = self
             .directories
@@ -145,11 +142,11 @@ impl Config {
             .or_else(|| of_context?.component.as_deref())
     }
 
-    /// Returns where new objects of a repository go: the deepest directory counts.
+    /// Returns the paths of new objects in a repository, by kind. The deepest directory wins.
     pub fn layout(&self, directory: &Path) -> BTreeMap<String, String> {
         let directory = directory.canonicalize();
         let mut found = BTreeMap::new();
-        // From the outermost in, so that the deepest has the last word.
+        // From the outermost directory to the deepest, so that the deepest wins.
         for (above, of) in &self.directories {
             if directory
                 .as_ref()
@@ -161,13 +158,13 @@ impl Config {
         found
     }
 
-    /// Tells whether only reads pass on a context.
+    /// Returns whether bowline sends only reads on a context.
     pub fn is_readonly(&self, context: &str) -> bool {
         let context = self.contexts.get(context);
         context.is_some_and(|context| context.readonly)
     }
 
-    /// Tells whether only reads pass on a context until somebody arms it.
+    /// Returns whether bowline sends only reads on a context until the user allows writes.
     pub fn is_protected(&self, context: &str) -> bool {
         let context = self.contexts.get(context);
         context.is_some_and(|context| context.protected)

@@ -1,8 +1,8 @@
-//! A deadline on every request, so that no caller waits for a server that has gone.
+//! A deadline for every request, so that no caller waits for ever.
 //!
-//! The head of the answer has one deadline, its body another. A watch, a followed
-//! log and an upgraded connection have no end to wait for: their bodies last as
-//! long as the server lets them, and whoever reads them decides what is too quiet.
+//! The head of the answer has one deadline, its body another. Watches, followed logs and upgraded connections
+//! have no end: their bodies last as long as the server sends them, and the reader decides how long it waits
+//! for data.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -16,12 +16,12 @@ use kube::client::Body;
 use tokio::time::{Instant, Sleep};
 use tower::{BoxError, Service};
 
-/// How long a request may take.
+/// The deadlines of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
-    /// Until the head of the answer is there, retries of a read included.
+    /// The time until the head of the answer, including retries of a read.
     pub answer: Duration,
-    /// Until the whole body has been read, counted from the head.
+    /// The time until the end of the body, measured from the head.
     pub body: Duration,
 }
 
@@ -34,7 +34,7 @@ impl Default for Deadlines {
     }
 }
 
-/// No answer in time. A write may or may not have happened.
+/// The error after a deadline. A write may or may not have happened.
 #[derive(Debug, thiserror::Error)]
 #[error("{request}: no {part} within {}", humane(*.after))]
 pub struct DeadlineExceeded {
@@ -47,7 +47,7 @@ fn humane(duration: Duration) -> String {
     format!("{duration:?}")
 }
 
-/// A service whose answers come in time or not at all.
+/// A service that fails after a deadline.
 #[derive(Clone)]
 pub(super) struct Deadline<S> {
     pub(super) deadlines: Deadlines,
@@ -98,8 +98,8 @@ where
     }
 }
 
-/// Says whether the body of the answer has no end of its own.
-fn is_endless(request: &Request<Body>) -> bool {
+/// Returns whether the body of the answer has no end.
+pub(super) fn is_endless(request: &Request<Body>) -> bool {
     let asks_for = |name: &str| {
         request.uri().query().is_some_and(|query| {
             query.split('&').any(|pair| {
@@ -117,7 +117,7 @@ struct Limit {
     error: Option<DeadlineExceeded>,
 }
 
-/// A body that fails when it is not read to its end in time.
+/// A body that fails if it is not read to its end in time.
 pub(super) struct Timed<B> {
     inner: Pin<Box<B>>,
     limit: Option<Limit>,

@@ -1,4 +1,4 @@
-//! What can go wrong on the way to a target, and of which kind it is.
+//! The errors of connecting to a target, and their kinds.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,40 +6,40 @@ use std::time::Duration;
 use kube::client::AuthError;
 use kube::config::{InClusterError, KubeconfigError};
 use kube::core::{ApiResource, Status};
+use kube_embedded::OpenError;
 
-use super::DeadlineExceeded;
+use super::answer::BadAnswer;
 use super::config::NoConfig;
-use super::{Target, kinds};
-use crate::embedded::OpenError;
-use crate::embedded::tree::TreeError;
+use super::{BadSetting, DeadlineExceeded, Target, kinds};
+use crate::gitops::tree::TreeError;
 use crate::text::quoted;
 
-/// Why there is no client.
+/// The reasons why there is no client.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// `--context` names nothing.
+    /// The context of `--context` does not exist.
     #[error("the kubeconfig has no context {name}")]
     NoSuchContext {
-        /// The name asked for.
+        /// The name.
         name: String,
-        /// The names that there are.
+        /// The existing names.
         known: Vec<String>,
     },
-    /// The user's configuration cannot be used.
+    /// The user's configuration is invalid.
     #[error(transparent)]
     Config(#[from] NoConfig),
-    /// There are contexts and none is current.
+    /// The kubeconfig has contexts, but no current one.
     #[error("the kubeconfig has no current context")]
     NoCurrentContext,
-    /// A data plane is to be the embedded store, and there is none.
+    /// A DataPlane names the embedded store, but the target is not one.
     #[error("the DataPlane is embedded, and the control plane is a cluster")]
     NoEmbeddedPlane,
-    /// The kubeconfig of the data planes is missing.
+    /// The kubeconfig of the data planes does not exist.
     #[error("kubeconfig {} does not exist; it must have the context {name}", file.display())]
     NoPlaneKubeconfig {
         /// The context that a DataPlane names.
         name: String,
-        /// The file that was looked for.
+        /// The path of the file.
         file: PathBuf,
     },
     /// A kubeconfig cannot be read.
@@ -47,16 +47,24 @@ pub enum Error {
     Kubeconfig {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         source: Box<KubeconfigError>,
     },
-    /// A context refers to something that is not there.
+    /// A context refers to a cluster or user that does not exist.
     #[error("context {name}: {source}")]
     Context {
         /// The context.
         name: String,
-        /// What is wrong with it.
+        /// The cause.
         source: Box<KubeconfigError>,
+    },
+    /// A setting of a context cannot be used.
+    #[error("context {context}: {wrong}")]
+    Setting {
+        /// The context.
+        context: String,
+        /// The setting.
+        wrong: BadSetting,
     },
     /// The pod's service account cannot be used.
     #[error("the service account of this pod: {0}")]
@@ -71,50 +79,50 @@ pub enum Error {
         /// The plugin's command.
         command: String,
     },
-    /// A credential plugin does not come to an end.
+    /// A credential plugin does not end.
     #[error("context {context}: the credential plugin took longer than {after:?}")]
     PluginTooSlow {
         /// The context.
         context: String,
-        /// How long it was waited for.
+        /// The deadline.
         after: Duration,
     },
-    /// Credentials or certificates are unusable.
+    /// The credentials or certificates are invalid.
     #[error("context {context}: {}", explain(error))]
     Client {
         /// The context.
         context: String,
-        /// What is wrong; not a `source`, for its own words can hold credentials.
+        /// The cause. It is not a `source`, because its text can contain credentials.
         error: Box<kube::Error>,
     },
-    /// The work was given up while the program ends.
+    /// The operation was cancelled, because the program ends.
     #[error("interrupted: {0}")]
     Interrupted(String),
-    /// The machine does not say where data belongs.
+    /// The system does not provide a data directory.
     #[error("this user has no data directory")]
     NoDataDirectory,
-    /// The data directory cannot be made.
+    /// The data directory cannot be created.
     #[error("data directory {}: {source}", directory.display())]
     DataDirectory {
         /// The directory.
         directory: PathBuf,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The embedded store does not open.
+    /// The embedded store cannot be opened.
     #[error("embedded store: {source}")]
     Store {
         /// The file.
         file: PathBuf,
-        /// Why not.
+        /// The cause.
         source: Box<OpenError>,
     },
-    /// The work tree cannot be served.
+    /// The work tree cannot be used.
     #[error("repository {}: {source}", directory.display())]
     Repository {
         /// The directory.
         directory: PathBuf,
-        /// Why not.
+        /// The cause.
         source: Box<TreeError>,
     },
     /// The cluster of a work tree does not return the status of its ReleasePins.
@@ -122,7 +130,7 @@ pub enum Error {
     Beside {
         /// The context.
         context: String,
-        /// What it said.
+        /// The error of the request.
         error: Box<kube::Error>,
     },
     /// A cluster does not have kinds that the command needs.
@@ -134,8 +142,18 @@ pub enum Error {
         target: String,
         /// The kinds, by group and version.
         kinds: String,
-        /// The flag that chooses the target; empty where no flag does.
+        /// The flag that selects the target; empty if no flag does.
         flag: String,
+    },
+    /// An embedded store does not have kinds that every store has.
+    #[error(
+        "embedded store {} does not have the kinds {kinds}, which every store has: it is corrupt, or somebody deleted them; restore it from a backup, or move it away (with its -wal and -shm files) to begin with an empty store", file.display()
+    )]
+    StoreWithoutKinds {
+        /// The file.
+        file: PathBuf,
+        /// The kinds, by group and version.
+        kinds: String,
     },
     /// A repository has no object of bowline.
     #[error(
@@ -155,7 +173,7 @@ pub enum Error {
     },
 }
 
-/// No connection to a server.
+/// The error of a connection that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot reach {server}: {why}")]
 pub(super) struct Unreachable {
@@ -163,8 +181,8 @@ pub(super) struct Unreachable {
     why: String,
 }
 
-/// Names the server in an error that means that there is no connection to it. The library's own error names
-/// only its layers: `client error (Connect): tcp connect error: ...`.
+/// Adds the name of the server to a connection error. The error of the library names only its layers: `client
+/// error (Connect): tcp connect error: ...`.
 pub(super) fn naming(server: &str, error: kube::Error) -> kube::Error {
     use hyper_util::client::legacy;
     let source = match &error {
@@ -191,24 +209,26 @@ pub(super) fn naming(server: &str, error: kube::Error) -> kube::Error {
     }))
 }
 
-/// Says that a target does not answer; an error that names its server says so itself.
+/// Returns the message of a target that does not answer. An error that names its server is used as it is.
 fn unanswered(target: &str, error: &kube::Error) -> String {
     match error {
-        kube::Error::Service(source) if source.is::<Unreachable>() => source.to_string(),
+        kube::Error::Service(source) if source.is::<Unreachable>() || source.is::<BadAnswer>() => {
+            source.to_string()
+        }
         error => format!("{target} does not answer: {}", explain(error)),
     }
 }
 
-/// The kinds of failure that callers tell apart.
+/// The kinds of failures that callers distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The command makes no sense for this target.
+    /// The command is not possible on this target.
     Usage,
     /// Another writer was first, or the data is stale.
     Conflict,
-    /// The server or the guard does not let this user do it.
+    /// The server or the read-only guard refuses the request.
     NotAllowed,
-    /// No answer, or not in time.
+    /// There was no answer in time.
     Unreachable,
     /// The server does not have a kind that the command needs.
     NotInstalled,
@@ -217,11 +237,17 @@ pub enum Failure {
 }
 
 impl Error {
-    /// Makes the error of a target that does not have some kinds.
+    /// Returns the error of a target without some kinds.
     pub fn absent(target: &Target, absent: &[ApiResource]) -> Self {
         let flag = match target {
             Target::Context { name, .. } => format!(" --context {}", quoted(name)),
-            Target::Pod | Target::Embedded { .. } | Target::Repository { .. } => String::new(),
+            Target::Embedded { file } => {
+                return Error::StoreWithoutKinds {
+                    file: file.clone(),
+                    kinds: kinds::listed(absent),
+                };
+            }
+            Target::Pod | Target::Repository { .. } => String::new(),
         };
         Error::KindsAbsent {
             target: target.to_string(),
@@ -230,7 +256,7 @@ impl Error {
         }
     }
 
-    /// Says of which kind the error is.
+    /// Returns the kind of the error.
     pub fn failure(&self) -> Failure {
         match self {
             Error::NoSuchContext { .. }
@@ -240,6 +266,7 @@ impl Error {
             | Error::Config(_)
             | Error::Kubeconfig { .. }
             | Error::Context { .. }
+            | Error::Setting { .. }
             | Error::NoDataDirectory => Failure::Usage,
             Error::PluginWantsTerminal { .. } | Error::PluginTooSlow { .. } => Failure::NotAllowed,
             Error::KindsAbsent { .. } | Error::NoObjects { .. } => Failure::NotInstalled,
@@ -251,14 +278,19 @@ impl Error {
                 _ => Failure::Other,
             },
             Error::Store { source, .. } => match **source {
-                OpenError::Absent(_) | OpenError::IsFolder(_) => Failure::Usage,
+                OpenError::Absent(_) | OpenError::IsFolder(_) | OpenError::NotAFile(_) => {
+                    Failure::Usage
+                }
                 _ => Failure::Other,
             },
-            Error::Pod(_) | Error::Interrupted(_) | Error::DataDirectory { .. } => Failure::Other,
+            Error::StoreWithoutKinds { .. }
+            | Error::Pod(_)
+            | Error::Interrupted(_)
+            | Error::DataDirectory { .. } => Failure::Other,
         }
     }
 
-    /// Says what the user can do about it.
+    /// Returns the next step for the user.
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::NoSuchContext { known, .. } if known.is_empty() => {
@@ -277,16 +309,19 @@ impl Error {
             Error::PluginWantsTerminal { command, .. } => Some(format!(
                 "set interactiveMode: IfAvailable for the plugin, and log in with {command} first"
             )),
+            Error::Setting { wrong, .. } => Some(wrong.hint()),
             Error::KindsAbsent { flag, .. } => Some(format!(
                 "bowline install{flag} installs the kinds; bowline get deployments{flag} lists the existing objects"
             )),
-            Error::NoObjects { .. } => Some(
-                "bowline release create COMPONENT -f DIR makes the first release of your definitions (docs/gitops.md, \"The first objects\"); or name the directory of the objects with --repo DIR".to_owned(),
-            ),
+            Error::NoObjects { directory } => Some(format!(
+                "bowline release create COMPONENT -f DIR --repo {} makes the first release of the definitions in DIR (docs/gitops.md, \"The first objects\"); if the objects are in another directory, name it with --repo DIR",
+                crate::text::quoted(&directory.to_string_lossy())
+            )),
             Error::Unanswered { .. } => Some(
                 "check the connection with kubectl cluster-info; --request-timeout waits longer".to_owned(),
             ),
             Error::NoDataDirectory => Some("name the file with --embedded=FILE".to_owned()),
+            Error::Store { source, .. } => store_hint(source).map(str::to_owned),
             Error::Client { error, .. } if failure(error) == Failure::NotAllowed => {
                 Some("log in again outside bowline, then repeat the command".to_owned())
             }
@@ -295,7 +330,29 @@ impl Error {
     }
 }
 
-/// Says of which kind the failure of a request is.
+/// Returns the flags that help with a store that does not open.
+fn store_hint(error: &OpenError) -> Option<&'static str> {
+    match error {
+        OpenError::Absent(_) => Some(
+            "choose another file with --embedded=FILE, or create a store: bowline apply -f DIR --embedded=FILE",
+        ),
+        OpenError::Sqlite { .. } => {
+            Some("read the file with --readonly, or choose another file with --embedded=FILE")
+        }
+        OpenError::IsFolder(_) | OpenError::NotAFile(_) | OpenError::Unfolded { .. } => {
+            Some("name the file with --embedded=FILE")
+        }
+        OpenError::Folder { .. } | OpenError::Network { .. } | OpenError::Foreign(_) => {
+            Some("choose another file with --embedded=FILE")
+        }
+        OpenError::Damaged { .. }
+        | OpenError::Newer { .. }
+        | OpenError::NoSpace { .. }
+        | OpenError::SetUp { .. } => None,
+    }
+}
+
+/// Returns the kind of a failed request.
 pub fn failure(error: &kube::Error) -> Failure {
     match error {
         kube::Error::Api(status) => match status.code {
@@ -307,17 +364,28 @@ pub fn failure(error: &kube::Error) -> Failure {
             _ => Failure::Other,
         },
         kube::Error::Auth(_) => Failure::NotAllowed,
-        // Credentials are renewed inside the stack and fail as one of its services.
+        // Credentials are renewed inside the client's stack, so a failure is a service error.
         kube::Error::Service(source) if source.is::<AuthError>() => Failure::NotAllowed,
+        kube::Error::Service(source) if is_of_store(source.as_ref()) => Failure::Other,
         kube::Error::Service(_) | kube::Error::HyperError(_) => Failure::Unreachable,
         kube::Error::ReadEvents(_) => Failure::Unreachable,
         _ => Failure::Other,
     }
 }
 
-/// Tells whether an answer says that the server does not have the kind, and not that an object is missing.
+/// Returns whether an embedded store failed in the middle of an answer.
+fn is_of_store(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut chain = std::iter::successors(Some(error), |error| error.source());
+    chain.any(|error| {
+        let inner = error.downcast_ref::<std::io::Error>();
+        let inner = inner.and_then(std::io::Error::get_ref);
+        inner.is_some_and(|inner| inner.is::<kube_embedded::status::Failure>())
+    })
+}
+
+/// Returns whether an answer means that the server does not have the kind, and not that an object is missing.
 fn is_kind_absent(status: &Status) -> bool {
-    // A group that the server does not know, and a kind that a known group does not have.
+    // An unknown group, and an unknown kind of a known group.
     let words = [
         "404 page not found",
         "the server could not find the requested resource",
@@ -325,12 +393,13 @@ fn is_kind_absent(status: &Status) -> bool {
     status.code == 404 && words.contains(&status.message.trim())
 }
 
-/// Tells whether a request ended because the answer did not come in time.
-pub(super) fn is_deadline(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Service(source) if source.is::<DeadlineExceeded>())
+/// Returns whether a request failed in a way that each later request repeats: because of its deadline, or
+/// because the server is not a Kubernetes API server.
+pub(super) fn is_lasting(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Service(source) if source.is::<DeadlineExceeded>() || source.is::<BadAnswer>())
 }
 
-/// Tells whether an admission policy or a webhook denied a request. Its author chooses the code: without a
+/// Returns whether an admission policy or a webhook denied a request. Its author chooses the code: without a
 /// reason, a ValidatingAdmissionPolicy answers 422, as for an object that the schema refuses.
 fn is_denied_by_policy(status: &kube::core::Status) -> bool {
     let message = &status.message;
@@ -368,13 +437,13 @@ pub fn explain(error: &kube::Error) -> String {
             "the server does not have this kind".to_owned()
         }
         (None, kube::Error::Api(status)) if !status.message.is_empty() => status.message.clone(),
-        // The library's own word for it ("ServiceError") says nothing to a person.
+        // The text of the library ("ServiceError") does not help a user.
         (None, kube::Error::Service(source)) => with_causes(source.as_ref()),
         (None, error) => with_causes(error),
     }
 }
 
-/// Joins an error and its causes, each said once.
+/// Joins an error and its causes, without repetitions.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut message = error.to_string();
     let mut cause = error.source();
@@ -391,6 +460,24 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_store_that_does_not_open_names_the_flag_for_another_file() {
+        let store = |source: OpenError| Error::Store {
+            file: "a.db".into(),
+            source: Box::new(source),
+        };
+        let foreign = store(OpenError::Foreign("a.db".into()));
+        let says = "embedded store: a.db is not a store of the embedded API";
+        assert_eq!(foreign.to_string(), says);
+        let hint = foreign.hint();
+        assert_eq!(
+            hint.as_deref(),
+            Some("choose another file with --embedded=FILE")
+        );
+        let absent = store(OpenError::Absent("a.db".into())).hint();
+        assert!(absent.unwrap().contains("bowline apply -f DIR"));
+    }
 
     #[tokio::test]
     async fn a_refused_connection_names_the_server() {

@@ -9,7 +9,7 @@ use futures::future::join_all;
 use kube::core::ApiResource;
 use kube::{Client, Resource};
 
-use super::error::is_deadline;
+use super::error::is_lasting;
 use super::{Error, Target};
 
 /// Returns the API resource of one of bowline's kinds.
@@ -23,7 +23,7 @@ pub struct Discovery {
 }
 
 impl Discovery {
-    /// Asks the server for the groups and versions of some kinds.
+    /// Reads the groups and versions of some kinds from the server.
     pub async fn ask(client: &Client, wanted: &[ApiResource]) -> Self {
         let versions: BTreeSet<&str> = wanted
             .iter()
@@ -42,24 +42,25 @@ impl Discovery {
         }
     }
 
-    /// Tells whether the server has a kind; `None` where the server did not tell, for example because
-    /// the user has no right to read discovery.
+    /// Returns whether the server has a kind. `None`: the server did not answer, for example because the user
+    /// has no right to read discovery.
     pub fn serves(&self, kind: &ApiResource) -> Option<bool> {
         let found = self.versions.get(&kind.api_version)?.as_ref().ok()?;
         Some(found.contains(&kind.plural))
     }
 
-    /// Returns the first answer that did not come in time.
-    fn deadline(self) -> Option<kube::Error> {
+    /// Returns the first error that each later request repeats.
+    fn lasting(self) -> Option<kube::Error> {
         let errors = self.versions.into_values().filter_map(Result::err);
-        errors.into_iter().find(is_deadline)
+        errors.into_iter().find(is_lasting)
     }
 }
 
 /// Refuses a cluster that does not have all of some kinds.
 ///
-/// An answer other than "there is no such kind" is left to the request that needs the kind: that
-/// request fails with the server's own words. Only a deadline is not waited for twice.
+/// All errors other than "no such kind" are ignored here: the later request of the kind fails with the
+/// message of the server. Only a deadline and the answer of another kind of server are reported at once, so that
+/// the user does not wait twice.
 pub(super) async fn require(
     client: &Client,
     wanted: &[ApiResource],
@@ -76,7 +77,7 @@ pub(super) async fn require(
     if !absent.is_empty() {
         return Err(Error::absent(target, &absent));
     }
-    match discovery.deadline() {
+    match discovery.lasting() {
         None => Ok(()),
         Some(error) => Err(Error::Unanswered {
             target: target.to_string(),

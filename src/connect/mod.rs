@@ -1,11 +1,11 @@
-//! Turns a target into a `kube::Client`. The only place that names a backend.
+//! Connects to a target: makes a `kube::Client`. No other module names a backend.
 //!
-//! Every client is built by [`guard`], whatever is behind it: the read-only guard
-//! outermost, then the deadline, then the retry of reads (never of writes), then
-//! the backend. Nothing here reads the process's environment: it comes in as
-//! [`Environment`].
+//! Every client is built by [`guard`], with these layers: the read-only guard outermost, then the deadline,
+//! then the retry of reads (never of writes), then the backend. This module does not read the process's
+//! environment: it comes in as [`Environment`].
 
 mod address;
+mod answer;
 mod config;
 mod deadline;
 mod error;
@@ -15,6 +15,7 @@ pub mod plugin;
 mod readonly;
 mod repository;
 mod retry;
+mod settings;
 #[cfg(test)]
 mod tests;
 
@@ -27,13 +28,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use kube::client::Body;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::core::ApiResource;
+use kube_embedded::{Embedded, OpenError};
 use tower::retry::Retry;
 use tower::{BoxError, Service, ServiceExt};
 
-use crate::embedded::{Embedded, OpenError};
 use crate::git::WorkTree;
+use answer::Asked;
 use config::Config;
 pub use config::Looks;
 
@@ -43,8 +45,9 @@ pub use error::{Error, Failure, explain, failure};
 pub use planes::{DataPlanes, Version};
 pub use readonly::{Bars, only_reads};
 pub use repository::Repository;
+pub use settings::BadSetting;
 
-/// Which file an embedded store is in.
+/// The file of an embedded store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreFile {
     /// `bowline.db` in the user's data directory.
@@ -53,82 +56,84 @@ pub enum StoreFile {
     At(PathBuf),
 }
 
-/// What the flags of a command say about where to go and how.
+/// The options of a connection, from the flags of a command.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// `--context`: a context of the kubeconfig.
     pub context: Option<String>,
-    /// `--kubeconfig`: this file instead of the usual ones.
+    /// `--kubeconfig`: this file instead of the default ones.
     pub kubeconfig: Option<PathBuf>,
     /// `--embedded[=FILE]`: the embedded store.
     pub embedded: Option<StoreFile>,
-    /// `--repo`: the git work tree that this directory is in.
+    /// `--repo`: a directory in a git work tree.
     pub repo: Option<PathBuf>,
-    /// `--branch`: the branch that commits go to, instead of the one that is checked out.
+    /// `--branch`: the branch of commits, instead of the checked out one.
     pub branch: Option<String>,
-    /// `--push`: commits are pushed.
+    /// `--push`: whether commits are pushed.
     pub push: bool,
-    /// `--remote`: where they are pushed to, instead of the branch's own.
+    /// `--remote`: the remote to push to, instead of the remote of the branch.
     pub remote: Option<String>,
     /// `-n`: the namespace, instead of the context's.
     pub namespace: Option<String>,
-    /// `--as`: the user to act as.
+    /// `--as`: the user to impersonate.
     pub impersonate: Option<String>,
-    /// `--readonly`: nothing that could change something is sent.
+    /// `--readonly`: send no request that could change anything.
     pub readonly: bool,
-    /// `--request-timeout`: the deadline of a request, head and body.
+    /// `--request-timeout`: the deadline of the head and of the body.
     pub request_timeout: Option<Duration>,
-    /// Whether `connect` returns before it has read the cluster beside a repository, as a screen needs it.
+    /// Whether `connect` returns before it has read the cluster beside a repository. The terminal UI sets it.
     pub asks_cluster_later: bool,
-    /// The kinds that a cluster must have for the command; an embedded store and a repository have all.
+    /// Whether an embedded store must exist already. Otherwise `connect` creates it.
+    pub needs_store: bool,
+    /// The kinds that a cluster must have for the command. Embedded stores and repositories have all kinds.
     pub kinds: Vec<ApiResource>,
 }
 
-/// What the process's surroundings say.
+/// The environment of the process.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     /// `KUBECONFIG`: a list of files as in `PATH`.
     pub kubeconfig: Option<OsString>,
     /// The user's home directory.
     pub home: Option<PathBuf>,
-    /// The directory for bowline's own data.
+    /// The directory of bowline's data.
     pub data_dir: Option<PathBuf>,
-    /// The directory for the user's configuration.
+    /// The directory of the user's configuration.
     pub config_dir: Option<PathBuf>,
-    /// The directory that the program runs in.
+    /// The working directory.
     pub working_dir: Option<PathBuf>,
-    /// The directory for what can be made again, such as fetched git objects.
+    /// The directory of data that can be fetched again, such as git objects.
     pub cache_dir: Option<PathBuf>,
-    /// All variables, for the programs that git needs.
+    /// All environment variables, for the programs that git needs.
     pub variables: BTreeMap<OsString, OsString>,
-    /// Whether this process runs in a pod that has a service account.
+    /// Whether this process runs in a pod with a service account.
     pub in_pod: bool,
-    /// The name of the user of this machine; who one is in an embedded store.
+    /// The name of the operating system user; it is the user of an embedded store.
     pub user: String,
-    /// This program's executable, through which credential plugins are started.
+    /// The executable of this program, which starts credential plugins.
     pub program: Option<PathBuf>,
 }
 
-/// Where a client leads.
+/// The target of a client.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// A cluster, by a context of a kubeconfig.
     Context {
         /// The context's name.
         name: String,
-        /// The kubeconfig that it is in.
+        /// The kubeconfig of the context.
         kubeconfig: Box<Kubeconfig>,
     },
-    /// The cluster that this pod runs in.
+    /// The cluster of this pod.
     Pod,
-    /// The API in this process over one file.
+    /// The embedded API over one file.
     Embedded {
         /// The file.
         file: PathBuf,
     },
-    /// The API in this process over the files of a git work tree.
+    /// The embedded API over the files of a git work tree.
     Repository {
-        /// The directory that was named.
+        /// The directory that the user named.
         directory: PathBuf,
     },
 }
@@ -144,28 +149,28 @@ impl fmt::Display for Target {
     }
 }
 
-/// A client and what is known about where it leads.
+/// A client and its target.
 #[derive(Clone)]
 pub struct Connection {
-    /// The client; every request of it passes the guard.
+    /// The client; every request passes the read-only guard.
     pub client: kube::Client,
-    /// Where it leads.
+    /// The target.
     pub target: Target,
-    /// The namespace to work in.
+    /// The default namespace.
     pub namespace: String,
-    /// Whether, and why, only reads pass.
+    /// The reason why only reads are sent. None: writes are allowed.
     pub readonly: Option<String>,
-    /// The component that is meant where none is named.
+    /// The default component.
     pub component: Option<String>,
-    /// The work tree, where the target is one.
+    /// The work tree, if the target is one.
     pub repository: Option<Repository>,
     bars: Bars,
-    /// Where the context is protected: a client that writes pass, for one confirmed plan at a time.
+    /// On a protected context: a client that sends writes, for one confirmed plan at a time.
     unbarred: Option<kube::Client>,
 }
 
 impl Connection {
-    /// Makes a connection of a client that is there already, on which everything passes.
+    /// Makes a connection from an existing client, without a read-only guard.
     pub fn of(client: kube::Client, target: Target, namespace: &str) -> Self {
         Self {
             client,
@@ -179,13 +184,13 @@ impl Connection {
         }
     }
 
-    /// Returns the work tree, where the target is one.
+    /// Returns the work tree, if the target is one.
     pub fn work_tree(&self) -> Option<&WorkTree> {
         let repository = self.repository.as_ref();
         repository.map(|repository| repository.tree.work())
     }
 
-    /// Refuses a cluster that does not have all of some kinds, and, where ReleasePins are among these, a
+    /// Refuses a cluster that does not have all of some kinds and, if ReleasePins are among them, a
     /// repository without any object of bowline. An embedded store has all kinds.
     pub async fn require(&self, kinds: &[ApiResource]) -> Result<(), Error> {
         match &self.target {
@@ -206,18 +211,18 @@ impl Connection {
         }
     }
 
-    /// Tells whether only reads pass until somebody arms it.
+    /// Returns whether only reads are sent until the user allows writes.
     pub fn is_protected(&self) -> bool {
         self.bars.is_protected()
     }
 
-    /// Lets writes pass on a protected context for a while; tells whether it can.
+    /// Allows writes on a protected context for a while. Returns whether that is possible.
     pub fn arm(&self, lasting: Duration) -> bool {
         self.bars.arm(lasting)
     }
 
-    /// Returns the connection for one plan that a person has confirmed by typing: on a protected context,
-    /// writes pass through this one and through no other. What is read-only for good stays so.
+    /// Returns the connection for one plan that a user has confirmed by typing: on a protected context,
+    /// writes pass through this connection and no other. A read-only context stays read-only.
     pub fn for_confirmed_plan(&self) -> Self {
         match &self.unbarred {
             None => self.clone(),
@@ -232,25 +237,25 @@ impl Connection {
     }
 }
 
-/// A context that one can go to.
+/// A context of the kubeconfig.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known {
-    /// What it is called.
+    /// The name of the context.
     pub name: String,
-    /// The cluster that it leads to.
+    /// The name of the cluster.
     pub cluster: String,
-    /// The namespace that it begins in.
+    /// The default namespace.
     pub namespace: String,
-    /// Who one is there, by the name in the kubeconfig.
+    /// The name of the user in the kubeconfig.
     pub user: String,
-    /// Whether the configuration lets only reads pass there.
+    /// Whether the configuration makes it read-only.
     pub readonly: bool,
-    /// Whether it is protected.
+    /// Whether the configuration protects it.
     pub protected: bool,
 }
 
-/// Chooses the target: what the flags name, else the current context, else the
-/// cluster of the pod, else the embedded store.
+/// Chooses the target: the one that the flags name, else the current context, else the cluster of the pod,
+/// else the embedded store.
 pub fn choose(options: &Options, environment: &Environment) -> Result<Target, Error> {
     if let Some(store) = &options.embedded {
         return Ok(Target::Embedded {
@@ -288,8 +293,8 @@ pub fn choose(options: &Options, environment: &Environment) -> Result<Target, Er
             name: name.clone(),
             kubeconfig: Box::new(kubeconfig),
         }),
-        // Some contexts, none of them current: the user has clusters, so a
-        // store of our own would surprise.
+        // There are contexts, but no current one: the user has clusters, so an embedded store would be a
+        // surprise.
         _ if !kubeconfig.contexts.is_empty() || options.kubeconfig.is_some() => {
             Err(Error::NoCurrentContext)
         }
@@ -300,10 +305,10 @@ pub fn choose(options: &Options, environment: &Environment) -> Result<Target, Er
     }
 }
 
-/// Returns the contexts that one can go to; none where the kubeconfig cannot be read.
+/// Returns the contexts of the kubeconfig. The list is empty if the kubeconfig cannot be read.
 pub fn contexts(options: &Options, environment: &Environment) -> Vec<Known> {
     let contexts = read_kubeconfig(options, environment).map(|kubeconfig| kubeconfig.contexts);
-    // A configuration that cannot be read is said when somebody connects.
+    // `connect` reports an invalid configuration.
     let config = Config::read(environment.config_dir.as_deref()).unwrap_or_default();
     let known = contexts.unwrap_or_default().into_iter().map(|named| {
         let context = named.context.unwrap_or_default();
@@ -319,7 +324,7 @@ pub fn contexts(options: &Options, environment: &Environment) -> Vec<Known> {
     known.collect()
 }
 
-/// Returns what the user wants of the terminal UI; nothing where the configuration cannot be read.
+/// Returns the theme and the keymap. Both are None if the configuration cannot be read.
 pub fn looks(environment: &Environment) -> Looks {
     let config = Config::read(environment.config_dir.as_deref());
     config.unwrap_or_default().looks()
@@ -336,8 +341,8 @@ fn store_file(store: &StoreFile, environment: &Environment) -> Result<PathBuf, E
     }
 }
 
-/// Reads the kubeconfig as kubectl would: a named file has to be there, files
-/// that `KUBECONFIG` lists may be missing, and no file at all is an empty one.
+/// Reads the kubeconfig as kubectl does: a named file must exist, files of `KUBECONFIG` may be missing, and
+/// without any file the kubeconfig is empty.
 fn read_kubeconfig(options: &Options, environment: &Environment) -> Result<Kubeconfig, Error> {
     let read = |file: &Path| {
         Kubeconfig::read_from(file).map_err(|source| Error::Kubeconfig {
@@ -363,7 +368,7 @@ fn read_kubeconfig(options: &Options, environment: &Environment) -> Result<Kubec
     Ok(merged)
 }
 
-/// Returns the files that `KUBECONFIG` lists, or else the user's own; none of them need be there.
+/// Returns the files of `KUBECONFIG`, or else the default file. They may not exist.
 fn listed_kubeconfigs(environment: &Environment) -> Vec<PathBuf> {
     match &environment.kubeconfig {
         Some(list) if !list.is_empty() => std::env::split_paths(list)
@@ -377,10 +382,10 @@ fn listed_kubeconfigs(environment: &Environment) -> Vec<PathBuf> {
     }
 }
 
-/// Makes the client of the target that flags and environment choose.
+/// Connects to the target that flags and environment choose.
 ///
-/// Asks a cluster only whether it has the kinds that the options name; without any,
-/// a cluster that is down is found by the first request.
+/// Asks a cluster only whether it has the kinds of the options. Without any, only the first request notices a
+/// cluster that is down.
 pub async fn connect(options: &Options, environment: &Environment) -> Result<Connection, Error> {
     let target = choose(options, environment)?;
     let deadlines = deadlines(options);
@@ -395,7 +400,7 @@ pub async fn connect(options: &Options, environment: &Environment) -> Result<Con
     let readonly = options.readonly.then(|| "--readonly was given".to_owned());
     let protected = context.filter(|name| config.is_protected(name));
     let bars = match (readonly.or(configured), protected) {
-        // What was asked for on the command line is never armed.
+        // --readonly and `readonly = true` stay until the program ends.
         (Some(why), _) => Bars::fixed(Some(why)),
         (None, Some(name)) => Bars::protected(format!("context {name} is protected")),
         (None, None) => Bars::default(),
@@ -419,6 +424,9 @@ pub async fn connect(options: &Options, environment: &Environment) -> Result<Con
         Target::Embedded { file } => {
             let store = match options.readonly {
                 true => read_store(file, options, environment).await?,
+                false if options.needs_store && !file.exists() => {
+                    return Err(no_store(file, OpenError::Absent(file.clone())));
+                }
                 false => open_store(file, options, environment).await?,
             };
             let namespace = options
@@ -435,9 +443,15 @@ pub async fn connect(options: &Options, environment: &Environment) -> Result<Con
             };
             let config = kube::Config::from_custom_kubeconfig((**kubeconfig).clone(), &chosen)
                 .await
-                .map_err(|source| Error::Context {
-                    name: name.clone(),
-                    source: Box::new(source),
+                .map_err(|source| match source {
+                    KubeconfigError::ParseClusterUrl(_) => Error::Setting {
+                        context: name.clone(),
+                        wrong: BadSetting::Server(settings::server(kubeconfig, name)),
+                    },
+                    source => Error::Context {
+                        name: name.clone(),
+                        source: Box::new(source),
+                    },
                 })?;
             cluster(config, name, options, environment, &bars).await?
         }
@@ -461,9 +475,9 @@ pub async fn connect(options: &Options, environment: &Environment) -> Result<Con
     Ok(connection)
 }
 
-/// Opens the embedded store that the flags name, or the user's own.
+/// Opens the embedded store that the flags name, or the default one.
 ///
-/// For those who need the service itself rather than a client of it (`serve`).
+/// For callers that need the service itself and not a client (`serve`).
 pub async fn embedded(
     options: &Options,
     environment: &Environment,
@@ -481,7 +495,7 @@ async fn open_store(
     options: &Options,
     environment: &Environment,
 ) -> Result<Embedded, Error> {
-    // The data directory is ours to make; a directory that the user names is theirs.
+    // Only the data directory is created, not a directory that the user names.
     if let Some(directory) = &environment.data_dir
         && file.starts_with(directory)
     {
@@ -491,11 +505,11 @@ async fn open_store(
         })?;
     }
     let user = options.impersonate.as_deref().unwrap_or(&environment.user);
-    let opened = Embedded::open(file, user).await;
+    let opened = Embedded::open(file, user, crate::api::store_setup()).await;
     opened.map_err(|source| no_store(file, source))
 }
 
-/// Opens an embedded store that is there, without changing anything on the disk.
+/// Opens an existing embedded store without a change on the disk.
 async fn read_store(
     file: &Path,
     options: &Options,
@@ -530,7 +544,7 @@ fn deadlines(options: &Options) -> Deadlines {
         })
 }
 
-/// How long a credential plugin may think: a person may have to confirm on a phone.
+/// The deadline of a credential plugin: a user may have to confirm on a phone.
 const PLUGIN_DEADLINE: Duration = Duration::from_secs(60);
 
 async fn cluster(
@@ -541,7 +555,7 @@ async fn cluster(
     bars: &Bars,
 ) -> Result<(kube::Client, Option<kube::Client>, String), Error> {
     let deadlines = deadlines(options);
-    // The library repeats whatever it can copy, writes included; see `retry`.
+    // The library would retry writes too; see `retry`.
     config.default_retry = false;
     config.connect_timeout = Some(deadlines.answer);
     if let Some(user) = &options.impersonate {
@@ -550,6 +564,10 @@ async fn cluster(
     if let Some(namespace) = &options.namespace {
         config.default_namespace = namespace.clone();
     }
+    settings::check(&mut config).map_err(|wrong| Error::Setting {
+        context: name.to_owned(),
+        wrong,
+    })?;
     if let Some(exec) = &mut config.auth_info.exec {
         plugin::detach(exec, environment.program.as_deref(), PLUGIN_DEADLINE).map_err(
             |command| Error::PluginWantsTerminal {
@@ -558,7 +576,7 @@ async fn cluster(
             },
         )?;
     }
-    let server = config.cluster_url.to_string();
+    let server = settings::shown(&config.cluster_url.to_string());
     let server = server.trim_end_matches('/').to_owned();
     // Building a client runs the credential plugin and waits for it.
     let built = tokio::task::spawn_blocking(move || kube::Client::try_from(config));
@@ -579,8 +597,11 @@ async fn cluster(
     let service = tower::service_fn(move |request: Request<Body>| {
         let (backend, server) = (backend.clone(), server.clone());
         async move {
+            let asked = Asked::of(&server, &request);
             let answer = backend.send(request).await;
-            answer.map_err(|error| error::naming(&server, error))
+            let answer = answer.map_err(|error| error::naming(&server, error))?;
+            let answer = asked.check(answer);
+            answer.map_err(|error| kube::Error::Service(Box::new(error)))
         }
     });
     let client = |bars| {
@@ -591,8 +612,8 @@ async fn cluster(
     Ok((client(bars.clone()), unbarred, namespace))
 }
 
-/// Puts what every client has in front of a backend: the read-only guard, the
-/// deadlines, the retry of reads.
+/// Adds the layers that every client has to a backend: the read-only guard, the deadlines, the retry of
+/// reads.
 pub fn guard<S, B>(
     backend: S,
     namespace: &str,
@@ -609,7 +630,7 @@ where
     guarded(backend, namespace, Bars::fixed(readonly), deadlines)
 }
 
-/// Does what [`guard`] does, with bars that may be lifted.
+/// Like [`guard`], with a guard that can be lifted.
 fn guarded<S, B>(backend: S, namespace: &str, bars: Bars, deadlines: Deadlines) -> kube::Client
 where
     S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,

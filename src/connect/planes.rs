@@ -1,4 +1,4 @@
-//! From a DataPlane to a client: the cluster or store that holds it, or a context of the kubeconfig.
+//! Makes the client of a DataPlane: the control plane itself, or a context of a kubeconfig.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::address::kubeconfigs;
 use super::{Connection, Environment, Error, Options, Target, connect};
 use crate::api::environment::Reach;
 
-/// The ways to the data planes of a control plane.
+/// The connections to the data planes of a control plane.
 #[derive(Clone)]
 pub struct DataPlanes {
     own: Client,
@@ -20,10 +20,10 @@ pub struct DataPlanes {
     around: Option<Around>,
 }
 
-/// Puts something in front of a client.
+/// Wraps a client.
 type Around = Arc<dyn Fn(&Client) -> Client + Send + Sync>;
 
-/// The state of the kubeconfig files that a way to a data plane depends on.
+/// The state of the kubeconfig files that the connection to a data plane depends on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Version(Vec<Option<(Option<SystemTime>, u64)>>);
 
@@ -34,9 +34,9 @@ enum Contexts {
 }
 
 impl DataPlanes {
-    /// Finds contexts in the kubeconfig that the flags and the environment name.
+    /// Uses the contexts of the kubeconfig that the flags and the environment name.
     pub fn of(connection: &Connection, options: &Options, environment: &Environment) -> Self {
-        // What a flag says about the control plane (namespace, user, store) is not said of the others.
+        // The flags of the control plane (namespace, user, store) do not apply to data planes.
         let others = Options {
             kubeconfig: options.kubeconfig.clone(),
             request_timeout: options.request_timeout,
@@ -51,8 +51,8 @@ impl DataPlanes {
         }
     }
 
-    /// Finds contexts in a kubeconfig of their own. The file may appear and change later: it is read for
-    /// each client.
+    /// Uses the contexts of a separate kubeconfig. The file may appear and change later: it is read for each
+    /// client.
     pub fn in_file(
         connection: &Connection,
         file: &Path,
@@ -66,7 +66,7 @@ impl DataPlanes {
         Self::of(connection, &options, environment)
     }
 
-    /// Leads to these clients and nowhere else.
+    /// Uses the given clients, and no kubeconfig.
     pub fn given(own: Client, is_embedded: bool, contexts: BTreeMap<String, Client>) -> Self {
         Self {
             own,
@@ -76,19 +76,20 @@ impl DataPlanes {
         }
     }
 
-    /// Puts something in front of every client, such as a fence.
+    /// Wraps every client, for example with a fence.
     pub fn behind(mut self, around: impl Fn(&Client) -> Client + Send + Sync + 'static) -> Self {
         self.around = Some(Arc::new(around));
         self
     }
 
-    /// Tells whether the control plane is an embedded store, where nothing runs unless it is simulated.
+    /// Returns whether the control plane is an embedded store, where nothing runs and workloads are
+    /// simulated.
     pub fn is_embedded(&self) -> bool {
         self.is_embedded
     }
 
-    /// Returns what tells whether the way to a data plane is still the one that a client was made of: the
-    /// time and the size of each kubeconfig. A Secret that is mounted gets new files.
+    /// Returns the mtime and the size of each kubeconfig of a connection. If they changed, the client has to
+    /// be made again. A mounted Secret gets new files.
     pub fn version(&self, reach: Reach<'_>) -> Version {
         let (Reach::Context(_), Contexts::Kubeconfig(place)) = (reach, &self.contexts) else {
             return Version::default();

@@ -1,23 +1,27 @@
-//! Credential plugins of a kubeconfig (`exec`), kept away from the terminal.
+//! Runs credential plugins of a kubeconfig (`exec`) without access to the terminal.
 //!
-//! The client library lends a plugin our standard input and error unless its
-//! mode is `Never`. That alone would still leave it `/dev/tty`, and time without
-//! end. So the plugin is started through this program, which first leaves the
-//! terminal's session and then waits no longer than it was told.
+//! The client library gives a plugin our standard input and error unless its mode is `Never`. Even then the
+//! plugin could open `/dev/tty`, run for ever, write without an end, or leave a process behind that holds its
+//! output. So this program starts the plugin: it leaves the terminal's session, limits the time and the output
+//! of the plugin, and ends with it.
 
+use std::io::Write;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Output};
 use std::time::Duration;
 
 use kube::config::{ExecConfig, ExecInteractiveMode};
 
-/// The hidden verb of the program under which [`run`] is called.
+use super::settings::{BadSetting, has_bad_token};
+use crate::child::{self, Limits};
+
+/// The hidden verb that calls [`run`].
 pub const VERB: &str = "credential-plugin";
 
 /// Changes a kubeconfig's plugin so that it can neither read from nor write to a terminal.
 ///
-/// Returns the plugin's command as the error when it says that it cannot work so.
-/// Without a `program` (this executable) the plugin runs directly, in our session.
+/// Fails with the plugin's command if the plugin needs a terminal. Without a `program` (this executable) the
+/// plugin runs directly, in our session.
 pub(super) fn detach(
     exec: &mut ExecConfig,
     program: Option<&Path>,
@@ -46,7 +50,10 @@ pub(super) fn detach(
     Ok(())
 }
 
-/// Runs a plugin in a session of its own and ends both when the time is over.
+/// The most bytes of a plugin's output.
+const OUTPUT: usize = 1 << 20;
+
+/// Runs a plugin in a new session, ends it at the deadline, and passes its output on.
 pub fn run(command: &str, arguments: &[String], deadline: Duration) -> ExitCode {
     #[cfg(unix)]
     {
@@ -56,17 +63,13 @@ pub fn run(command: &str, arguments: &[String], deadline: Duration) -> ExitCode 
             return ExitCode::FAILURE;
         }
     }
-    let name = command.to_owned();
-    std::thread::spawn(move || {
-        std::thread::sleep(deadline);
-        eprintln!("credential plugin {name} took longer than {deadline:?}");
-        end_session();
-    });
-    match Command::new(command).args(arguments).status() {
-        Ok(status) => status
-            .code()
-            .and_then(|code| u8::try_from(code).ok())
-            .map_or(ExitCode::FAILURE, ExitCode::from),
+    let limits = Limits {
+        time: Some(deadline),
+        output: OUTPUT,
+        is_group: true,
+    };
+    match child::run(Command::new(command).args(arguments), b"", &limits) {
+        Ok(output) => passed_on(command, &output),
         Err(error) => {
             eprintln!("credential plugin {command}: {error}");
             ExitCode::FAILURE
@@ -74,16 +77,23 @@ pub fn run(command: &str, arguments: &[String], deadline: Duration) -> ExitCode 
     }
 }
 
-#[cfg(unix)]
-fn end_session() {
-    // The session is ours alone: this program, the plugin and what it started.
-    let _ = rustix::process::kill_current_process_group(rustix::process::Signal::KILL);
-    std::process::exit(1);
-}
-
-#[cfg(not(unix))]
-fn end_session() {
-    std::process::exit(1);
+/// Passes the output of a plugin on, if its token can be sent.
+fn passed_on(command: &str, output: &Output) -> ExitCode {
+    let _ = std::io::stderr().write_all(&output.stderr);
+    if has_bad_token(&String::from_utf8_lossy(&output.stdout)) {
+        eprintln!("credential plugin {command}: {}", BadSetting::Token);
+        return ExitCode::FAILURE;
+    }
+    let mut stdout = std::io::stdout();
+    let written = stdout.write_all(&output.stdout);
+    if written.and_then(|()| stdout.flush()).is_err() {
+        return ExitCode::FAILURE;
+    }
+    let code = output
+        .status
+        .code()
+        .and_then(|code| u8::try_from(code).ok());
+    code.map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
-//! The read-only guard: decides per request, in the client, whether it may leave.
+//! The read-only guard: decides in the client, for each request, whether it is sent.
 //!
-//! It knows methods and paths, not people: hiding a key or asking for a
-//! confirmation is done elsewhere and can be forgotten; this cannot be walked
-//! around, for every client of every target is built behind it. It refuses what
-//! it does not recognise as a read.
+//! It checks only methods and paths. A front end can forget to hide a key or to ask for a confirmation; this
+//! guard cannot be bypassed, because every client of every target is built behind it. It refuses every
+//! request that it does not recognise as a read.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -20,20 +19,19 @@ use percent_encoding::percent_decode_str;
 use tokio::time::Instant;
 use tower::Service;
 
-/// Reads that can act: they open a way into a container, a pod or a node.
+/// Subresources whose GET can act: they open a connection into a container, a pod or a node.
 const DOORS: [&str; 4] = ["exec", "attach", "portforward", "proxy"];
 
-/// Questions about oneself that are asked with POST and store nothing.
+/// Reviews of the own user, which are sent with POST and store nothing.
 const OWN_REVIEWS: [(&str, &str); 3] = [
     ("authentication.k8s.io", "selfsubjectreviews"),
     ("authorization.k8s.io", "selfsubjectaccessreviews"),
     ("authorization.k8s.io", "selfsubjectrulesreviews"),
 ];
 
-/// Says whether a request only reads.
+/// Returns whether a request only reads.
 ///
-/// A dry run is a write here: the server runs admission for it, and a webhook
-/// may act on it.
+/// A dry run counts as a write: the server runs admission for it, and a webhook may have side effects.
 pub fn only_reads(method: &Method, path: &str, headers: &HeaderMap) -> bool {
     if headers.contains_key(header::UPGRADE) {
         return false;
@@ -49,8 +47,8 @@ pub fn only_reads(method: &Method, path: &str, headers: &HeaderMap) -> bool {
     }
 }
 
-/// Splits a path into decoded segments; none when a segment would change the
-/// meaning of the path once a server decodes or cleans it.
+/// Splits a path into decoded segments. None: a segment would change the meaning of the path when a server
+/// decodes or normalises it.
 fn segments(path: &str) -> Option<Vec<String>> {
     path.strip_prefix('/')?
         .split('/')
@@ -85,16 +83,16 @@ fn is_own_review(segments: &[&str]) -> bool {
     matches!(segments, ["apis", group, _version, plural] if OWN_REVIEWS.contains(&(group, plural)))
 }
 
-/// Whether writes leave, and why not; every clone of a client asks the same one.
+/// Whether writes are sent, and the reason if not. All clones of a client share it.
 #[derive(Clone, Debug, Default)]
 pub struct Bars {
     why: Option<Arc<str>>,
-    /// Until when writes pass, on a context that is protected; nobody can lift the others.
+    /// On a protected context: the time until which writes are allowed. Others cannot be lifted.
     lifted: Option<Arc<Mutex<Option<Until>>>>,
 }
 
-/// A moment by two clocks, either of which ends it: one stands still while a machine sleeps, and the other
-/// can be set back.
+/// A time by two clocks; the first one that reaches it ends it. The monotonic clock may stop while a machine
+/// sleeps, and the wall clock can be set back.
 #[derive(Clone, Copy, Debug)]
 struct Until {
     ticks: Instant,
@@ -102,7 +100,7 @@ struct Until {
 }
 
 impl Bars {
-    /// Lets only reads pass where there is a reason to, for good.
+    /// Allows only reads for ever, if there is a reason; else everything.
     pub fn fixed(why: Option<String>) -> Self {
         Self {
             why: why.map(Into::into),
@@ -110,7 +108,7 @@ impl Bars {
         }
     }
 
-    /// Lets only reads pass until somebody arms it, for a while each time.
+    /// Allows only reads until the user allows writes for a while.
     pub fn protected(why: String) -> Self {
         Self {
             why: Some(why.into()),
@@ -118,17 +116,17 @@ impl Bars {
         }
     }
 
-    /// Returns why only reads pass, whether or not that is lifted just now.
+    /// Returns why only reads are sent, even if writes are allowed at the moment.
     pub fn why(&self) -> Option<&str> {
         self.why.as_deref()
     }
 
-    /// Tells whether it can be lifted.
+    /// Returns whether writes can be allowed for a while.
     pub fn is_protected(&self) -> bool {
         self.lifted.is_some()
     }
 
-    /// Lets writes pass for a while from now on, or no longer where that is no time; tells whether it can.
+    /// Allows writes for a while. A zero duration ends that. Returns whether it is possible.
     pub fn arm(&self, lasting: Duration) -> bool {
         let Some(lifted) = &self.lifted else {
             return false;
@@ -142,7 +140,7 @@ impl Bars {
         true
     }
 
-    /// Says why a write does not leave now.
+    /// Returns why a write is refused now. None: writes are allowed.
     fn refuses(&self) -> Option<&str> {
         let why = self.why.as_deref()?;
         let lifted = self.lifted.as_ref();
@@ -154,7 +152,7 @@ impl Bars {
     }
 }
 
-/// A service that lets only reads pass when it has been given a reason.
+/// A service that sends only reads if there is a reason.
 #[derive(Clone)]
 pub(super) struct ReadOnly<S> {
     pub(super) bars: Bars,
@@ -260,11 +258,11 @@ mod tests {
         ("GET", "/apis/apps/v1", PASS),
         ("GET", "/openapi/v3/apis/apps/v1", PASS),
         ("GET", "/readyz", PASS),
-        // Objects that are only named like a door.
+        // Objects whose name is the name of a dangerous subresource.
         ("GET", "/api/v1/namespaces/shop/pods/exec", PASS),
         ("GET", "/api/v1/namespaces/proxy", PASS),
         ("GET", "/api/v1/namespaces/exec/configmaps/attach", PASS),
-        // Reviews of oneself.
+        // Reviews of the own user.
         (
             "POST",
             "/apis/authentication.k8s.io/v1/selfsubjectreviews",
@@ -285,7 +283,7 @@ mod tests {
             "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
             PASS,
         ),
-        // Reviews of others, and things that look like reviews.
+        // Reviews of other users, and paths that look like reviews.
         ("POST", "/apis/authentication.k8s.io/v1/tokenreviews", STOP),
         (
             "POST",
@@ -356,7 +354,7 @@ mod tests {
             STOP,
         ),
         ("PUT", "/api/v1/namespaces/shop/finalize", STOP),
-        // Doors.
+        // Dangerous subresources.
         ("GET", "/api/v1/namespaces/shop/pods/web/exec", STOP),
         ("POST", "/api/v1/namespaces/shop/pods/web/exec", STOP),
         ("GET", "/api/v1/namespaces/shop/pods/web/attach", STOP),
@@ -379,7 +377,7 @@ mod tests {
             "/apis/subresources.kubevirt.io/v1/namespaces/shop/virtualmachineinstances/vm/portforward",
             STOP,
         ),
-        // Spelled so that only the server sees it.
+        // Encoded so that only the server recognises them.
         ("GET", "/api/v1/namespaces/shop/pods/web/%65xec", STOP),
         ("GET", "/api/v1/namespaces/shop/pods/web/log/../exec", STOP),
         ("GET", "/api/v1/namespaces/shop/pods/web%2Fexec", STOP),
@@ -391,7 +389,7 @@ mod tests {
             "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews/../../x",
             STOP,
         ),
-        // Methods that are nobody's read.
+        // Methods that are never a read.
         ("CONNECT", "/api/v1/namespaces/shop/pods/web", STOP),
         ("TRACE", "/api/v1/namespaces/shop/pods/web", STOP),
         ("APPLY", "/api/v1/namespaces/shop/pods/web", STOP),
@@ -417,7 +415,8 @@ mod tests {
         let minute = Duration::from_secs(60);
         let never = Bars::fixed(Some("--readonly was given".to_owned()));
         let protected = || Bars::protected("it is protected".to_owned());
-        // Each: the bars, for how long they are armed, how long after that is asked, whether a write passes.
+        // The columns: the guard, the duration of the permission, the time since then, whether a write is
+        // sent.
         for (bars, armed, later, passes) in [
             (Bars::default(), None, Duration::ZERO, PASS),
             (Bars::fixed(None), None, Duration::ZERO, PASS),
@@ -431,7 +430,7 @@ mod tests {
             (protected(), Some(Duration::ZERO), Duration::ZERO, STOP),
             (protected(), Some(Duration::MAX), Duration::ZERO, STOP),
         ] {
-            // A clone is the same lock.
+            // A clone shares the guard.
             let armable = armed.map(|lasting| bars.clone().arm(lasting));
             assert!(armable.is_none_or(|can| can == bars.is_protected()));
             tokio::time::advance(later).await;

@@ -1,4 +1,4 @@
-//! A git work tree as a target, and what a cluster beside it says.
+//! A git work tree as a target, and the live state of a cluster beside it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,53 +10,53 @@ use kube::api::{Api, ListParams};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Client, ResourceExt};
+use kube_embedded::Embedded;
 use serde_json::Value;
 
 use super::config::Config;
 use super::kinds::{Discovery, kind, listed};
 use super::{Connection, Environment, Error, Failure, Options, connect, explain, failure};
 use crate::api::ReleasePin;
-use crate::embedded::Embedded;
-use crate::embedded::tree::{Layout, Synced, Tree, TreeError, TreeOptions};
 use crate::git::{GitError, State};
+use crate::gitops::tree::{self, Layout, Synced, Tree, TreeError, TreeOptions};
 
-/// A work tree behind a client: who commits needs the files themselves.
+/// A work tree behind a client. Committing needs direct access to the files.
 #[derive(Clone)]
 pub struct Repository {
     /// The files.
     pub tree: Arc<Tree>,
     served: Embedded,
-    /// The cluster beside it.
+    /// The client of the cluster beside it.
     pub beside: Option<Client>,
-    /// The branch that commits go to; the one that is checked out where it is absent.
+    /// The branch of commits. None: the checked out branch.
     pub branch: Option<String>,
     /// Whether commits are pushed.
     pub push: bool,
-    /// Where they are pushed to, instead of the branch's own remote.
+    /// The remote to push to. None: the remote of the branch.
     pub remote: Option<String>,
-    /// Why what the cluster beside it says is not known, or not current.
+    /// The reason why the state of the cluster beside it is unknown or stale.
     trouble: Trouble,
 }
 
 pub(super) type Trouble = Arc<Mutex<Option<String>>>;
 
 impl Repository {
-    /// Serves what the files say now.
+    /// Reads the files again, and serves their content.
     pub async fn sync(&self) -> Result<Synced, TreeError> {
-        self.served.sync(&self.tree).await
+        self.tree.sync(&self.served).await
     }
 
-    /// Makes sure that everything is served that the files and the log say.
+    /// Reads all files and the whole log, if that has not been done yet.
     pub async fn whole(&self) -> Result<(), TreeError> {
-        self.served.whole(&self.tree).await
+        self.tree.whole(&self.served).await
     }
 
-    /// Looks where the work tree stands: branch, ahead and behind, what is changed. It asks git, and blocks.
+    /// Returns the state of the work tree: branch, ahead and behind, changed files. It runs git, and blocks.
     pub fn state(&self) -> Result<State, GitError> {
         self.tree.work().state()
     }
 
-    /// Says where the log of a shallow clone ends; None where the log is whole.
+    /// Returns where the log of a shallow clone ends. None: the log is complete.
     pub fn shallow_history(&self) -> Option<String> {
         let ends = self.tree.work().shallow()?;
         let short: Vec<&str> = ends.lines().filter_map(|id| id.get(..12)).collect();
@@ -68,14 +68,15 @@ impl Repository {
         })
     }
 
-    /// Says why what the cluster beside it says is not known; `None` where it is current, or there is none.
+    /// Returns why the state of the cluster beside it is unknown. `None`: the state is current, or there is
+    /// no cluster.
     pub fn cluster_trouble(&self) -> Option<String> {
         locked(&self.trouble).clone()
     }
 
     /// Follows the files, and the cluster beside them, for as long as the client lives.
     fn follow(&self, context: Option<&str>) {
-        self.served.follow(&self.tree);
+        self.tree.follow(&self.served);
         if let Some(cluster) = &self.beside {
             let (served, tree) = (self.served.clone(), self.tree.clone());
             let (trouble, context) = (self.trouble.clone(), context.unwrap_or_default().to_owned());
@@ -84,7 +85,7 @@ impl Repository {
     }
 }
 
-/// Opens the work tree that the flags name, and asks the cluster that they name beside it.
+/// Opens the work tree that the flags name, and connects to the cluster beside it.
 pub(super) async fn open(
     directory: &Path,
     options: &Options,
@@ -92,15 +93,13 @@ pub(super) async fn open(
     config: &Config,
 ) -> Result<(Embedded, Repository), Error> {
     let layout = config.layout(directory);
-    let opened = Embedded::over(TreeOptions {
+    let opened = tree::open(TreeOptions {
         directory: directory.to_owned(),
         cache: environment.cache_dir.clone(),
         namespace: options.namespace.clone(),
         beside: options.context.clone(),
-        user: options
-            .impersonate
-            .clone()
-            .unwrap_or_else(|| environment.user.clone()),
+        user: options.impersonate.clone(),
+        account: environment.user.clone(),
         variables: environment.variables.clone(),
         layout: Layout(layout),
     });
@@ -108,6 +107,9 @@ pub(super) async fn open(
         directory: directory.to_owned(),
         source: Box::new(source),
     })?;
+    if let Some(timeout) = options.request_timeout {
+        tree.work().set_remote_deadline(timeout);
+    }
     let beside = match &options.context {
         None => None,
         Some(_) => {
@@ -136,7 +138,7 @@ pub(super) async fn open(
                     Api::namespaced(connection.client.clone(), &connection.namespace);
                 let pins = pins.list(&ListParams::default()).await.map_err(failed)?;
                 let said = pins.items.iter().filter_map(said).collect();
-                let observed = served.observe(&tree, said).await;
+                let observed = tree.observe(&served, said).await;
                 observed.map_err(|source| Error::Repository {
                     directory: directory.to_owned(),
                     source: Box::new(source),
@@ -148,7 +150,7 @@ pub(super) async fn open(
     let unread = beside.is_some() && options.asks_cluster_later;
     let repository = Repository {
         trouble: Arc::new(Mutex::new(
-            unread.then(|| "the cluster is being read".to_owned()),
+            unread.then(|| "bowline is still reading it".to_owned()),
         )),
         tree,
         served: served.clone(),
@@ -161,7 +163,7 @@ pub(super) async fn open(
     Ok((served, repository))
 }
 
-/// What a cluster says of a pin.
+/// Returns the key (namespace, name) and the JSON of a ReleasePin of the cluster.
 fn said(pin: &ReleasePin) -> Option<((String, String), Value)> {
     let key = (pin.namespace().unwrap_or_default(), pin.name_any());
     Some((key, serde_json::to_value(pin).ok()?))
@@ -171,11 +173,11 @@ pub(super) fn locked(trouble: &Trouble) -> MutexGuard<'_, Option<String>> {
     trouble.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The pause after which discovery is asked again for kinds that the cluster does not have.
+/// The pause before discovery is read again for kinds that the cluster does not have.
 const ABSENT_PAUSE: Duration = Duration::from_secs(1);
 
-/// Takes over what a cluster says of pins as it changes. A cluster without bowline's kinds has no pins until
-/// it gets the kinds.
+/// Copies the status of ReleasePins from a cluster as it changes. A cluster without bowline's kinds has no
+/// ReleasePins until it gets the kinds.
 pub(super) async fn mirror(
     cluster: Client,
     context: String,
@@ -186,7 +188,7 @@ pub(super) async fn mirror(
     loop {
         let wanted = kind::<ReleasePin>();
         let discovery = Discovery::ask(&cluster, std::slice::from_ref(&wanted)).await;
-        // Where discovery does not tell, the watch does.
+        // If discovery fails, the watch reports the error.
         if discovery.serves(&wanted) != Some(false) {
             watch(&cluster, &served, &tree, &trouble).await;
         }
@@ -194,14 +196,14 @@ pub(super) async fn mirror(
             "context {context} does not have the kinds {}: bowline is not installed there",
             listed(&[wanted])
         ));
-        if let Err(error) = served.observe(&tree, BTreeMap::new()).await {
-            tracing::warn!(%error, "what the cluster says could not be served");
+        if let Err(error) = tree.observe(&served, BTreeMap::new()).await {
+            tracing::warn!(%error, "cannot store the status that the cluster reports");
         }
         tokio::time::sleep(ABSENT_PAUSE).await;
     }
 }
 
-/// Watches pins for as long as the cluster has their kind.
+/// Watches ReleasePins for as long as the cluster has their kind.
 async fn watch(cluster: &Client, served: &Embedded, tree: &Arc<Tree>, trouble: &Trouble) {
     let namespace = tree.namespace();
     let pins: Api<ReleasePin> = Api::namespaced(cluster.clone(), &namespace);
@@ -211,7 +213,7 @@ async fn watch(cluster: &Client, served: &Embedded, tree: &Arc<Tree>, trouble: &
     let mut events = std::pin::pin!(events);
     while let Some(event) = events.next().await {
         match event {
-            // What was said before holds until the whole list is here.
+            // The old state stays until the list is complete.
             Ok(watcher::Event::Init) => {
                 new.clear();
                 continue;
@@ -226,7 +228,7 @@ async fn watch(cluster: &Client, served: &Embedded, tree: &Arc<Tree>, trouble: &
                 known.remove(&(pin.namespace().unwrap_or_default(), pin.name_any()));
             }
             Err(error) => {
-                tracing::warn!(%error, "the cluster beside the repository");
+                tracing::warn!(%error, "cannot watch the cluster of this repository");
                 let failed = match &error {
                     watcher::Error::InitialListFailed(error)
                     | watcher::Error::WatchStartFailed(error)
@@ -241,8 +243,8 @@ async fn watch(cluster: &Client, served: &Embedded, tree: &Arc<Tree>, trouble: &
             }
         }
         *locked(trouble) = None;
-        if let Err(error) = served.observe(tree, known.clone()).await {
-            tracing::warn!(%error, "what the cluster says could not be served");
+        if let Err(error) = tree.observe(served, known.clone()).await {
+            tracing::warn!(%error, "cannot store the status that the cluster reports");
         }
     }
 }

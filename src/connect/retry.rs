@@ -1,7 +1,7 @@
-//! Which requests are sent again by themselves: reads that the server was too busy for.
+//! The retry of reads if the server is too busy.
 //!
-//! A write is never repeated here. After an ambiguous answer only the engine
-//! knows whether repeating is safe, for it put the operation's id into the object.
+//! A write is never retried here. After an ambiguous answer only the engine knows whether a retry is safe,
+//! because it wrote the operation's id into the object.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use kube::client::retry::RetryPolicy;
 use tower::BoxError;
 use tower::retry::Policy;
 
-/// Repeats reads that were answered with 429, 503 or 504.
+/// Retries reads after 429, 503 or 504.
 #[derive(Clone)]
 pub(super) struct ReadsOnly(RetryPolicy);
 

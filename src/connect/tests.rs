@@ -13,7 +13,7 @@ use super::*;
 type Answer = Response<http_body_util::combinators::UnsyncBoxBody<Bytes, BoxError>>;
 type Seen = Arc<Mutex<Vec<String>>>;
 
-/// A backend that writes down what reaches it and answers as told.
+/// A backend that records the requests and returns the given answers.
 fn backend(
     seen: &Seen,
     answer: impl Fn() -> futures::future::BoxFuture<'static, Answer> + Clone + Send + 'static,
@@ -45,7 +45,7 @@ fn map() -> ConfigMap {
     serde_json::from_value(json!({"metadata": {"name": "flags"}})).unwrap()
 }
 
-/// Sends one request of every kind that writes; returns what came of them.
+/// Sends one request of every kind of write, and returns the errors.
 async fn write_in_every_way(client: &kube::Client) -> Vec<kube::Error> {
     let api = flags(client);
     let (post, dry) = (
@@ -156,13 +156,13 @@ async fn a_silent_server_is_given_up() {
     assert!(error.to_string().contains("no answer within 3s"), "{error}");
     assert_eq!(seen.lock().unwrap().len(), 1);
 
-    // A watch whose head does not come is given up too.
+    // A watch without a head of the answer fails too.
     let watch = flags(&client).watch(&WatchParams::default(), "0").await;
     assert!(watch.is_err());
     assert_eq!(start.elapsed().as_secs(), 6);
 }
 
-/// A body that brings one piece after `delay` and then nothing.
+/// A body that sends one piece after `delay` and then nothing.
 fn drip(delay: Duration) -> Answer {
     let event = json!({"type": "ADDED", "object": {"metadata": {"name": "late"}}});
     let piece = async move {
@@ -485,7 +485,7 @@ async fn kinds_that_discovery_does_not_list_are_named_with_the_two_next_steps() 
             hint.contains("bowline get deployments --context one"),
             "{hint}"
         );
-        // A store of our own has every kind, and is not asked.
+        // An embedded store has every kind, and gets no discovery request.
         let file = "store.db".into();
         let own = Connection::of(client, Target::Embedded { file }, "shop");
         own.require(&wanted).await.unwrap();
@@ -530,8 +530,7 @@ async fn a_data_plane_without_its_kubeconfig_names_the_secret() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_cluster_beside_a_repository_is_asked_for_its_kinds_before_a_watch() {
     use super::repository::{Trouble, locked, mirror};
-    use crate::embedded::Embedded;
-    use crate::embedded::tree::{Layout, TreeOptions};
+    use crate::gitops::tree::{self, Layout, TreeOptions};
 
     let place = tempfile::tempdir().unwrap();
     let made = std::process::Command::new("git")
@@ -544,11 +543,12 @@ async fn the_cluster_beside_a_repository_is_asked_for_its_kinds_before_a_watch()
         cache: None,
         namespace: Some("shop".to_owned()),
         beside: None,
-        user: "ana".to_owned(),
+        user: None,
+        account: "ana".to_owned(),
         variables: std::env::vars_os().collect(),
         layout: Layout::default(),
     };
-    let (served, tree) = Embedded::over(options).await.unwrap();
+    let (served, tree) = tree::open(options).await.unwrap();
     let installed = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let (asked, mut requests) = tokio::sync::mpsc::unbounded_channel::<String>();
     let has = installed.clone();
@@ -575,7 +575,7 @@ async fn the_cluster_beside_a_repository_is_asked_for_its_kinds_before_a_watch()
         tree,
         trouble.clone(),
     ));
-    // Discovery is asked again and again, and nothing else.
+    // Only discovery is read, again and again.
     for _ in 0..2 {
         let path = requests.recv().await.unwrap();
         assert_eq!(path, "/apis/openchoreo.dev/v1alpha1");
@@ -583,7 +583,7 @@ async fn the_cluster_beside_a_repository_is_asked_for_its_kinds_before_a_watch()
     let said = locked(&trouble).clone();
     let words = "context one does not have the kinds ReleasePin (openchoreo.dev/v1alpha1): bowline is not installed there";
     assert_eq!(said.as_deref(), Some(words));
-    // The kind comes later, and the watch begins.
+    // The kind is installed later, and the watch begins.
     installed.store(true, std::sync::atomic::Ordering::SeqCst);
     while requests.recv().await.unwrap() == "/apis/openchoreo.dev/v1alpha1" {}
     mirroring.abort();

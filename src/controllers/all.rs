@@ -1,4 +1,4 @@
-//! All controllers, and how they are run together.
+//! The list of all controllers, and the code that runs them together.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -21,13 +21,14 @@ use crate::api::{
 use crate::connect::DataPlanes;
 use crate::connect::kinds::{Discovery, kind};
 
-/// Becomes ready when the controllers are to end: nothing new is begun, what is under way ends.
+/// A future that becomes ready when the controllers have to stop: they begin no new work and finish the work
+/// in progress.
 pub type Stop = Shared<BoxFuture<'static, ()>>;
 
-/// How long a controller that ended by a fault waits before it is started again.
+/// The pause before a controller that failed is started again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The pause between two questions to a server for kinds that it did not have.
+/// The interval at which the server is asked again for kinds that it did not have.
 const LOOK: Duration = Duration::from_secs(2);
 
 type Run = Arc<dyn Fn(Arc<Context>, Stop) -> BoxFuture<'static, ()> + Send + Sync>;
@@ -36,13 +37,13 @@ type Run = Arc<dyn Fn(Arc<Context>, Stop) -> BoxFuture<'static, ()> + Send + Syn
 #[derive(Clone)]
 pub struct Loop {
     name: &'static str,
-    /// The kinds without which it can do nothing.
+    /// The kinds that the controller needs. It starts when the server has all of them.
     needs: Vec<ApiResource>,
     run: Run,
 }
 
 impl Loop {
-    /// Names a controller, and says how it is run until it is told to stop.
+    /// Creates a controller with a name and a function that runs it until the stop future is ready.
     pub fn new<F>(
         name: &'static str,
         run: impl Fn(Arc<Context>, Stop) -> F + Send + Sync + 'static,
@@ -57,7 +58,7 @@ impl Loop {
         }
     }
 
-    /// Adds a kind without which it can do nothing: it begins when the server has it.
+    /// Adds a kind that the controller needs: it starts when the server has the kind.
     pub fn needing<K: Resource<DynamicType = ()>>(mut self) -> Self {
         self.needs.push(kind::<K>());
         self
@@ -70,7 +71,7 @@ impl fmt::Debug for Loop {
     }
 }
 
-/// Returns the controllers, in no order: each waits for what it needs.
+/// Returns the controllers. The order has no meaning: each controller waits for the kinds that it needs.
 pub fn all(planes: DataPlanes) -> Vec<Loop> {
     vec![
         Loop::new("pin", pin::run)
@@ -84,7 +85,7 @@ pub fn all(planes: DataPlanes) -> Vec<Loop> {
         Loop::new("pipeline", pipeline::run).needing::<DeploymentPipeline>(),
         Loop::new("release", release::run).needing::<Release>(),
         Loop::new("retention", retention::run).needing::<DeploymentPipeline>(),
-        // It removes workloads also where the other kinds are gone already.
+        // This controller has to remove workloads even after the other kinds are deleted.
         Loop::new("renderedrelease", move |context, stop| {
             rendered::run(context, Ways::new(planes.clone()), stop)
         })
@@ -92,13 +93,13 @@ pub fn all(planes: DataPlanes) -> Vec<Loop> {
     ]
 }
 
-/// Returns those of bowline's kinds that a server does not have, as far as it tells.
+/// Returns the kinds of bowline that the server does not have. A kind whose discovery failed is left out.
 pub async fn missing(client: &Client) -> Vec<ApiResource> {
     let all: Vec<ApiResource> = crate::api::crds().iter().filter_map(resource).collect();
     absent(client, all).await
 }
 
-/// Returns the resource that the definition of a kind defines.
+/// Returns the resource that a CustomResourceDefinition defines.
 fn resource(kind: &CustomResourceDefinition) -> Option<ApiResource> {
     let (group, version) = (&kind.spec.group, &kind.spec.versions.first()?.name);
     Some(ApiResource {
@@ -116,7 +117,7 @@ async fn absent(client: &Client, kinds: Vec<ApiResource>) -> Vec<ApiResource> {
     kinds.into_iter().filter(is_absent).collect()
 }
 
-/// Waits until a server has some kinds. A server that does not tell is taken to have them.
+/// Waits until a server has the given kinds. If the server does not answer the question, the wait ends.
 async fn until_served(client: &Client, kinds: &[ApiResource]) {
     let mut absent_kinds = kinds.to_vec();
     loop {
@@ -128,13 +129,13 @@ async fn until_served(client: &Client, kinds: &[ApiResource]) {
     }
 }
 
-/// Turns whatever ends the controllers into what each of them is given.
+/// Makes the stop future of the controllers from any future.
 pub fn stop(when: impl Future<Output = ()> + Send + 'static) -> Stop {
     when.boxed().shared()
 }
 
-/// Runs controllers until they were told to stop and what was under way has ended. Dropping this ends them
-/// at once.
+/// Runs controllers until the stop future is ready and their work in progress is finished. Dropping the
+/// returned future ends them at once.
 pub async fn run(loops: Vec<Loop>, context: &Arc<Context>, stop: Stop) {
     let mut running = JoinSet::new();
     for each in loops {
@@ -144,7 +145,8 @@ pub async fn run(loops: Vec<Loop>, context: &Arc<Context>, stop: Stop) {
     stop.await;
 }
 
-/// Runs one controller, again where it ended unasked: a fault in one must not silence it for ever.
+/// Runs one controller and restarts it if it ends without a stop: one failure must not end a controller for
+/// ever.
 async fn keep_running(each: Loop, context: Arc<Context>, stop: Stop) {
     tokio::select! {
         () = stop.clone() => return,
@@ -156,8 +158,15 @@ async fn keep_running(each: Loop, context: Arc<Context>, stop: Stop) {
         if stop.peek().is_some() {
             return;
         }
-        let how = if ended.is_err() { "a fault" } else { "itself" };
-        tracing::error!(controller = each.name, "ended with {how}; restarting");
+        let how = if ended.is_err() {
+            "with a panic"
+        } else {
+            "early"
+        };
+        tracing::error!(
+            controller = each.name,
+            "the controller ended {how}; restarting it"
+        );
         context.metrics.restarted(each.name);
         tokio::select! {
             () = stop.clone() => return,

@@ -1,7 +1,8 @@
-//! The controllers in this process, beside an embedded store that nobody else looks after.
+//! The controllers of an embedded store, run inside the process of a command.
 //!
-//! A command that moved a pin there runs them until the pin has been observed. Where another process runs
-//! them already it only waits, and takes over should that one end before.
+//! A command that moved a ReleasePin in an embedded store runs the controllers until they have observed the
+//! ReleasePin and report the state of its workloads. If another process runs the controllers already, the command only waits, and takes over if
+//! that process ends first.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,36 +18,39 @@ use tokio::sync::oneshot;
 use super::Context;
 use super::all::{self, Stop};
 use super::lock::Lock;
-use crate::api::{ReleasePin, labels};
+use crate::api::{ReleasePin, condition, labels};
 use crate::connect::{self, Connection, DataPlanes, Environment, Options, Target};
 use crate::engine::world::Key;
 use crate::resolve::git::Git;
 
-/// How long a pin may take to be observed.
+/// The longest wait for the observation of a ReleasePin.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long that is waited for where another process runs the controllers.
+/// The longest wait for the first report of the data planes.
+const REPORT_PATIENCE: Duration = Duration::from_secs(5);
+/// The longest wait if another process runs the controllers.
 const MOMENT: Duration = Duration::from_millis(500);
-/// How long what is under way may go on afterwards.
+/// The time that work in progress has to finish after the stop.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Why controllers do not run here, or have not done what was waited for.
+/// The reasons why controllers cannot run in this process, or did not finish in time.
 #[derive(Debug, thiserror::Error)]
 pub enum BesideError {
-    /// The store cannot be opened for them.
+    /// The store cannot be opened for the controllers.
     #[error(transparent)]
     Connect(#[from] connect::Error),
-    /// The lock beside the store cannot be had.
+    /// The lock file beside the store cannot be used.
     #[error(transparent)]
     Lock(#[from] std::io::Error),
-    /// The pins cannot be watched.
+    /// The ReleasePins cannot be watched.
     #[error(transparent)]
     Watch(#[from] kube::runtime::wait::Error),
-    /// They take too long.
+    /// The controllers did not observe the change within 30 seconds.
     #[error("no controller has observed the change within {PATIENCE:?}")]
     NotObserved,
 }
 
-/// Returns the connection that controllers beside a store use: to an audit trail they are not its user.
+/// Returns the connection of the controllers of an embedded store. It impersonates the controller, so that
+/// the audit trail does not name the user of the process.
 pub async fn connection(
     options: &Options,
     environment: &Environment,
@@ -58,21 +62,21 @@ pub async fn connection(
     Ok(connect::connect(&own, environment).await?)
 }
 
-/// The controllers of an embedded store, for those who wait for what they do.
+/// Runs the controllers of an embedded store while a command waits for their work.
 pub struct Beside<'a> {
-    /// The connection of who waits.
+    /// The connection of the command.
     pub connection: &'a Connection,
-    /// What the flags say.
+    /// The options that the flags set.
     pub options: &'a Options,
-    /// What the surroundings say.
+    /// The environment variables and paths of the process.
     pub environment: &'a Environment,
-    /// Who reads git references.
+    /// The reader of git references.
     pub git: &'a Git,
 }
 
 impl Beside<'_> {
-    /// Waits for something. Where the target is an embedded store the controllers run meanwhile: in this
-    /// process, unless another does it.
+    /// Waits for a future. If the target is an embedded store, the controllers run meanwhile: in this
+    /// process, unless another process runs them.
     pub async fn until<T>(&self, reached: impl Future<Output = T>) -> Result<T, BesideError> {
         let file = match &self.connection.target {
             Target::Embedded { file } if self.connection.readonly.is_none() => file,
@@ -82,8 +86,8 @@ impl Beside<'_> {
         Ok(attended.expect("BUG: nobody gives up without a limit"))
     }
 
-    /// Waits until controllers have observed pins, where the target is an embedded store; where another
-    /// process runs them, for a moment only.
+    /// Waits until the controllers have observed ReleasePins and the data planes have reported on them, if the
+    /// target is an embedded store. If another process runs the controllers, waits at most half a second.
     pub async fn observed(&self, pins: &[(Key, i64)]) -> Result<(), BesideError> {
         let Target::Embedded { file } = &self.connection.target else {
             return Ok(());
@@ -96,8 +100,8 @@ impl Beside<'_> {
         attended.unwrap_or(Ok(()))
     }
 
-    /// Waits until a cleanup of the controllers has ended, if the target is an embedded store; if another
-    /// process runs them, for a moment only. Tells whether the cleanup has ended.
+    /// Waits until a cleanup of the controllers has ended, if the target is an embedded store. If another
+    /// process runs the controllers, waits at most half a second. Returns whether the cleanup has ended.
     pub async fn cleaned(&self, ended: impl Future<Output = ()>) -> Result<bool, BesideError> {
         let Target::Embedded { file } = &self.connection.target else {
             return Ok(true);
@@ -107,7 +111,8 @@ impl Beside<'_> {
         Ok(matches!(attended, Some(Ok(()))))
     }
 
-    /// Runs the controllers until something is reached, or another process has them and the time is up.
+    /// Runs the controllers until `reached` is ready. Returns None if another process has the lock for longer
+    /// than `patience`.
     async fn attend<T>(
         &self,
         store: &Path,
@@ -139,12 +144,13 @@ impl Beside<'_> {
             }
         };
         drop(told);
-        // What is cut off here is done by whoever runs them next.
+        // The next process that runs the controllers repeats the work that this timeout interrupts.
         let _ = tokio::time::timeout(GRACE, running).await;
         Ok(reached)
     }
 
-    /// Runs the controllers until told to stop, once no other process does; says when that is.
+    /// Waits for the lock, reports it through `ours`, and runs the controllers until the stop future is
+    /// ready.
     async fn run(
         &self,
         store: &Path,
@@ -171,20 +177,79 @@ impl Beside<'_> {
     }
 }
 
-/// Waits until each of these generations of pins has been observed, or the pin is gone.
+/// Waits until the controllers have observed the given generation of each ReleasePin, and then a little
+/// longer for the first report of the data planes. A deleted ReleasePin is not waited for.
 async fn observed(client: &Client, pins: &[(Key, i64)]) -> Result<(), BesideError> {
+    match tokio::time::timeout(PATIENCE, reach(client, pins, is_observed)).await {
+        Ok(seen) => seen?,
+        Err(_elapsed) => return Err(BesideError::NotObserved),
+    }
+    // A data plane without an answer does not delay the command for long.
+    let reported = tokio::time::timeout(REPORT_PATIENCE, reach(client, pins, is_reported));
+    reported.await.unwrap_or(Ok(()))
+}
+
+/// Waits until a condition is true for the given generation of each ReleasePin.
+async fn reach(
+    client: &Client,
+    pins: &[(Key, i64)],
+    is_reached: fn(&ReleasePin, i64) -> bool,
+) -> Result<(), BesideError> {
     let all = futures::future::try_join_all(pins.iter().map(|(pin, generation)| {
         let pins: Api<ReleasePin> = Api::namespaced(client.clone(), &pin.namespace);
         await_condition(pins, &pin.name, |pin: Option<&ReleasePin>| {
-            pin.is_none_or(|pin| {
-                let status = pin.status.as_ref();
-                let seen = status.and_then(|status| status.observed_generation);
-                seen.is_some_and(|seen| seen >= *generation)
-            })
+            pin.is_none_or(|pin| is_reached(pin, *generation))
         })
     }));
-    match tokio::time::timeout(PATIENCE, all).await {
-        Ok(seen) => seen.map(|_| ()).map_err(Into::into),
-        Err(_elapsed) => Err(BesideError::NotObserved),
+    all.await.map(|_| ()).map_err(Into::into)
+}
+
+/// Returns whether the controllers have observed a generation of a ReleasePin.
+fn is_observed(pin: &ReleasePin, generation: i64) -> bool {
+    let status = pin.status.as_ref();
+    let seen = status.and_then(|status| status.observed_generation);
+    seen.is_some_and(|seen| seen >= generation)
+}
+
+/// Returns whether the status of an observed ReleasePin contains a report of the data plane, or a failure.
+fn is_reported(pin: &ReleasePin, generation: i64) -> bool {
+    let conditions = pin
+        .status
+        .as_ref()
+        .map(|status| status.conditions.as_slice());
+    let ready = condition::find(conditions.unwrap_or_default(), condition::READY);
+    is_observed(pin, generation)
+        && ready.is_some_and(|ready| ready.reason != condition::NOT_OBSERVED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_change_is_reported_once_the_data_plane_has_answered() {
+        for (observed, reason, expected) in [
+            (None, None, (false, false)),
+            (Some(1), Some("ReconcileSuccess"), (false, false)),
+            (Some(2), None, (true, false)),
+            (Some(2), Some("NotObserved"), (true, false)),
+            (Some(2), Some("Progressing"), (true, true)),
+            (Some(2), Some("RenderFailed"), (true, true)),
+            (Some(3), Some("ReconcileSuccess"), (true, true)),
+        ] {
+            let conditions: Vec<_> = reason
+                .iter()
+                .map(|reason| json!({"type": "Ready", "status": "Unknown", "reason": reason, "message": "", "lastTransitionTime": "2026-01-05T00:00:00Z"}))
+                .collect();
+            let pin = serde_json::from_value(json!({
+                "apiVersion": "openchoreo.dev/v1alpha1", "kind": "ReleasePin", "metadata": {"name": "cart-dev"},
+                "spec": {"component": "cart", "environment": "dev", "releaseRef": {"name": "cart-1"}},
+                "status": {"observedGeneration": observed, "conditions": conditions},
+            }));
+            let pin: ReleasePin = pin.unwrap();
+            let found = (is_observed(&pin, 2), is_reported(&pin, 2));
+            assert_eq!(found, expected, "{observed:?} {reason:?}");
+        }
     }
 }

@@ -1,11 +1,11 @@
-//! The Component controller: what a component with `autoDeploy` is made of becomes a release, and the pin
-//! of the first environment moves to it, whenever it changes.
+//! The Component controller: if a definition of a component with `autoDeploy` changes, it creates a release
+//! and moves the ReleasePin of the first environment to it.
 //!
-//! It goes through the engine as a person does, under the same rules: a pin that somebody holds or that a
-//! GitOps tool owns stays where it is. Each change is deployed once. What was held back is deployed when
-//! the hold is gone; what somebody moves elsewhere afterwards stays there until the next change.
+//! It uses the engine under the same rules as a user: it does not move a ReleasePin that has a hold or that a
+//! GitOps tool owns. It deploys each change once. A change that a hold stopped is deployed when the hold is
+//! gone; if a user moves the ReleasePin afterwards, it stays there until the next change.
 //!
-//! Definitions are followed by watches, so that a reconcile that finds nothing new asks the server nothing.
+//! Watches keep the definitions in memory, so a reconcile that finds no change sends no request.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,43 +26,44 @@ use crate::api::component::ComponentStatus;
 use crate::api::condition::{self, Observation, Status};
 use crate::api::{Addon, Component, ComponentTypeDefinition, Release, Workload, audit, labels};
 use crate::connect::explain;
-use crate::engine::actions::deploy::{self, Deploy};
-use crate::engine::actions::release as release_action;
-use crate::engine::apply::{Applied, ApplyError, apply};
-use crate::engine::catalog::{Catalog, CatalogError};
 use crate::engine::diff;
-use crate::engine::plan::{Asked, Plan};
-use crate::engine::preview::{PreviewError, Stage};
-use crate::engine::rules::Refusal;
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source, World};
+use crate::subjects::release_pin::READ_BY_MOVES;
+use crate::subjects::release_pin::actions::deploy::{self, Deploy};
+use crate::subjects::release_pin::actions::release as release_action;
+use crate::subjects::release_pin::apply::{Applied, ApplyError, apply};
+use crate::subjects::release_pin::catalog::{Catalog, CatalogError};
+use crate::subjects::release_pin::plan::{Asked, Plan};
+use crate::subjects::release_pin::preview::{PreviewError, Stage};
+use crate::subjects::release_pin::rules::Refusal;
 
-/// How many components are worked on at a time.
+/// The number of components that are reconciled at the same time.
 const AT_ONCE: u16 = 8;
 
-/// How long the read model may take to show a release that was made.
+/// The longest wait until the read model shows a release that was created.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Why a component is tried again.
+/// The reasons why the reconcile of a component is retried.
 #[derive(Debug, thiserror::Error)]
 pub enum ComponentError {
-    /// A rule or the state of things stands against it for now.
+    /// A rule or the current state does not allow the deployment.
     #[error("{reason}: {message}")]
     NotNow {
         /// The reason in the condition.
         reason: &'static str,
-        /// What is wrong.
+        /// The explanation for the user.
         message: String,
     },
-    /// The pin could not be moved.
+    /// The ReleasePin could not be moved.
     #[error(transparent)]
     Apply(#[from] ApplyError),
-    /// The target did not answer as it should.
+    /// A request to the target failed.
     #[error("{}", explain(.0))]
     Target(#[from] kube::Error),
 }
 
-/// A definition as it was written last.
+/// A definition; two are equal if their uid and resourceVersion are equal.
 struct Written<K>(Arc<K>);
 
 impl<K> Clone for Written<K> {
@@ -77,7 +78,7 @@ impl<K: Resource> PartialEq for Written<K> {
     }
 }
 
-/// What tells one state of an object from another.
+/// The uid and the resourceVersion of an object.
 type Version = (Option<String>, Option<String>);
 
 fn version(object: &impl Resource) -> Version {
@@ -92,13 +93,13 @@ fn itself<T>(key: &Key, _: &T) -> Key {
 /// A release, with the versions of the definitions that it was made of.
 type Made = (Vec<Version>, Arc<Release>);
 
-/// What the reconciles of all components share.
+/// The state that the reconciles of all components share.
 struct Room {
     base: Arc<Context>,
     types: Arc<Table<Written<ComponentTypeDefinition>>>,
     addons: Arc<Table<Written<Addon>>>,
     workloads: Arc<Table<Written<Workload>>>,
-    /// The release of each component's definitions, and of which state of them.
+    /// The release of each component, and the versions of the definitions that it was made of.
     releases: Mutex<HashMap<Key, Made>>,
 }
 
@@ -117,11 +118,11 @@ impl Room {
         self.types.until_listed().await;
         self.addons.until_listed().await;
         self.workloads.until_listed().await;
-        let live = |world: &World| world.are_live(&Source::OF_MOVES);
+        let live = |world: &World| world.are_live(&READ_BY_MOVES);
         self.base.feed().when(live).await;
     }
 
-    /// Everything that makes a component be looked at again, beside itself.
+    /// Returns the components to reconcile after a change of another object.
     fn triggers(
         self: &Arc<Self>,
         components: Store<Component>,
@@ -171,18 +172,18 @@ impl Room {
         ])
     }
 
-    /// Says which components a change of the read model concerns: a hold that is lifted, an environment or
-    /// a pipeline that is there at last.
+    /// Returns a filter for the components that a change of the read model concerns: a lifted hold, a new
+    /// environment or a new pipeline.
     fn touched(&self, touched: &Touched) -> impl Fn(&Component) -> bool + use<> {
         let pin = touched
             .key
             .as_ref()
-            .filter(|_| touched.source == Source::Pins);
+            .filter(|_| touched.source == Source::RELEASE_PINS);
         let pinned = pin.and_then(|pin| {
             let world = self.base.feed().world();
             world.pin(pin).map(|pin| pin.component.to_string())
         });
-        let anybody = matches!(touched.source, Source::Environments | Source::Pipelines);
+        let anybody = matches!(touched.source, Source::ENVIRONMENTS | Source::PIPELINES);
         let key = touched.key.clone();
         move |component| match &key {
             None => true,
@@ -193,7 +194,8 @@ impl Room {
         }
     }
 
-    /// Returns the release of what a component is made of now.
+    /// Returns the release of the current definitions of a component. It is computed only if a definition
+    /// changed.
     fn release(&self, key: &Key, component: &Component) -> Result<Arc<Release>, CatalogError> {
         let beside = |name: &str| Key::new(&key.namespace, name);
         let (_, type_) = component.spec.type_parts().unwrap_or_default();
@@ -201,7 +203,7 @@ impl Room {
         let used = component.spec.addons.iter();
         let used = used
             .filter_map(|addon| Some((addon.name.clone(), self.addons.get(&beside(&addon.name))?)));
-        // Two instances may use one addon.
+        // Two instances may use the same addon.
         let used: HashMap<String, Written<Addon>> = used.collect();
         let workload = self.workloads.get(key);
         let mut versions = vec![version(component)];
@@ -242,7 +244,7 @@ where
     object.map_or(Ok(()), |object| catalog.put(object))
 }
 
-/// Runs the controller until it is told to stop.
+/// Runs the controller until the stop future is ready.
 pub async fn run(context: Arc<Context>, stop: impl Future<Output = ()> + Send + Sync + 'static) {
     let room = Room::new(context.clone());
     let controller = Controller::new(context.all::<Component>(), watcher::Config::default());
@@ -259,13 +261,13 @@ pub async fn run(context: Arc<Context>, stop: impl Future<Output = ()> + Send + 
     .await;
 }
 
-/// What became of a change.
+/// The result of a reconcile, for the status of the component.
 struct Found {
     release: Option<String>,
     status: Status,
     reason: &'static str,
     message: String,
-    /// Whether only time, or something that is not watched, can mend it.
+    /// Whether a retry can help: the cause can go away without a watch event.
     may_pass: bool,
 }
 
@@ -308,7 +310,7 @@ async fn reconcile(component: Arc<Component>, room: Arc<Room>) -> Result<Action,
     }
 }
 
-/// Finds a release that has the same content, whatever it is called.
+/// Returns a release with the same content and another name, if there is one.
 fn existing(room: &Room, key: &Key, release: &Arc<Release>) -> Option<Arc<Release>> {
     let hash = release.annotations().get(labels::CONTENT_HASH)?;
     let world = room.base.feed().world();
@@ -324,7 +326,7 @@ fn existing(room: &Room, key: &Key, release: &Arc<Release>) -> Option<Arc<Releas
     Some(Arc::new(known))
 }
 
-/// Tells whether this content was deployed before.
+/// Returns whether the last deployment of the component was of this release.
 fn is_done(component: &Component, release: &str) -> bool {
     component.status.as_ref().is_some_and(|status| {
         status.latest_release.as_deref() == Some(release)
@@ -358,7 +360,7 @@ async fn deploy(room: &Room, key: &Key, release: &Release) -> Result<Found, Comp
         return Ok(found(
             Status::False,
             "Refused",
-            "nothing is planned".to_owned(),
+            "the plan of this deployment is empty".to_owned(),
             false,
         ));
     };
@@ -382,7 +384,8 @@ async fn deploy(room: &Room, key: &Key, release: &Release) -> Result<Found, Comp
     Ok(found(Status::True, "AutoDeployed", message, false))
 }
 
-/// Makes a release that is named by its content, where it is not there, and waits until it is seen.
+/// Creates a release that is named by its content, if it does not exist, and waits until the read model has
+/// it.
 async fn make(room: &Room, key: &Key, release: &Release) -> Result<(), ComponentError> {
     let own = Key::new(&key.namespace, &release.name_any());
     let seen = |world: &World| world.release(&own).is_some();
@@ -396,7 +399,7 @@ async fn make(room: &Room, key: &Key, release: &Release) -> Result<(), Component
     let releases = room.base.within::<Release>(&key.namespace);
     match releases.create(&ours, release).await {
         Ok(_) => {}
-        // Somebody made the same.
+        // Another process created the same release.
         Err(kube::Error::Api(status)) if status.code == 409 => {}
         Err(error) => return Err(error.into()),
     }
@@ -424,7 +427,8 @@ async fn asked(room: &Room, key: &Key) -> Result<Asked, kube::Error> {
     })
 }
 
-/// Plans the move of the first environment's pin; of several first ones, the one that is written first.
+/// Plans the move of the first environment's ReleasePin. If there are several first environments, takes the
+/// first in the pipeline.
 fn plan(world: &World, key: &Key, release: &str, asked: &Asked) -> Result<Plan, Refusal> {
     let pipeline = world.pipeline(&key.namespace);
     if let Some(fault) = world.pipeline_fault(&key.namespace) {
@@ -447,7 +451,8 @@ fn plan(world: &World, key: &Key, release: &str, asked: &Asked) -> Result<Plan, 
     Ok(plan)
 }
 
-/// Says in one word why the engine refuses, and whether that passes without a change that is watched.
+/// Returns the condition reason for a refusal of the engine, and whether the cause can go away without a
+/// watch event.
 fn refused(refusal: &Refusal) -> (&'static str, bool) {
     match refusal {
         Refusal::Held { .. } => ("Held", false),
@@ -495,13 +500,13 @@ async fn write_status(
         .await
     {
         Ok(_) => Ok(()),
-        // It changed or is gone, and the watch is about to say so.
+        // The component changed or is deleted; the watch will report it.
         Err(kube::Error::Api(answer)) if matches!(answer.code, 404 | 409) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// The API keeps no fractions of a second.
+/// Cuts off the fraction of a second, which the API does not keep.
 fn second(at: Timestamp) -> Timestamp {
     Timestamp::from_second(at.as_second()).unwrap_or(at)
 }

@@ -1,8 +1,8 @@
-//! Keeps a process that lost its lease from writing: every write asks the fence, whoever makes it.
+//! Stops the writes of a process that lost its lease: every write of every task passes the fence.
 //!
-//! Ending tasks is not enough, for one that is about to write may only be told a moment later. A write that
-//! is under way when the time is up is given up; whether the server has it is then open, as it is after any
-//! lost connection, and the next leader reads before it writes.
+//! It is not enough to stop the tasks, because a task could still write before it learns of the stop. A write
+//! in progress when the time is over is dropped. It is then unknown whether the server executed it, as after
+//! any lost connection, and the next leader reads before it writes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use tokio::time::Instant;
 
 use crate::connect::only_reads;
 
-/// Until when this process may write. Clones share it.
+/// The time until which this process may write. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Fence {
     until: Arc<watch::Sender<Option<Instant>>>,
 }
 
-/// The lease is not ours any more.
+/// The error of a write after the process lost its lease.
 #[derive(Debug, thiserror::Error)]
 #[error("{what} was not sent: this process no longer holds the lease")]
 pub struct Fenced {
@@ -38,23 +38,23 @@ impl Default for Fence {
 }
 
 impl Fence {
-    /// Lets writes pass until then.
+    /// Allows writes until the given time.
     pub fn open(&self, until: Instant) {
         self.until.send_replace(Some(until));
     }
 
-    /// Lets no write pass.
+    /// Stops all writes.
     pub fn close(&self) {
         self.until.send_replace(None);
     }
 
-    /// Tells whether writes pass.
+    /// Returns whether writes are allowed.
     pub fn is_open(&self) -> bool {
         let until = *self.until.borrow();
         until.is_some_and(|until| Instant::now() < until)
     }
 
-    /// Waits until writes do not pass any more.
+    /// Waits until writes are no longer allowed.
     pub async fn closed(&self) {
         let mut changes = self.until.subscribe();
         loop {
@@ -74,7 +74,7 @@ impl Fence {
         }
     }
 
-    /// Returns the same client behind the fence.
+    /// Returns a client whose writes pass the fence.
     pub fn around(&self, client: &Client) -> Client {
         let (fence, inner) = (self.clone(), client.clone());
         let guarded = tower::service_fn(move |request: Request<Body>| {
@@ -97,8 +97,8 @@ impl Fence {
     }
 }
 
-/// How much of a lease is used: a leader that could not renew it for this long stops, well before another
-/// can begin.
+/// Returns how long a leader acts on a lease without a renewal: two thirds of it, so that it stops before
+/// another process can become the leader.
 pub fn trusted(lease: Duration) -> Duration {
     lease * 2 / 3
 }

@@ -1,8 +1,9 @@
-//! One of many controllers acts: the one that holds the Lease.
+//! Leader election: of many controller processes, only the holder of the Lease acts.
 //!
-//! A holder renews it. Who wants it waits until the holder lets go, or until the lease did not change for
-//! as long as it lasts, by a clock of one's own: nobody's time is compared with another's. A holder counts
-//! from before it asked and trusts two thirds of that time, so it stops well before another can begin.
+//! The holder renews the lease. A candidate waits until the holder releases it, or until the lease did not
+//! change for its whole duration by the candidate's own clock: the clocks of two machines are never compared.
+//! The holder measures from before its request and trusts two thirds of the duration, so it stops before
+//! another can begin.
 
 #[cfg(test)]
 mod tests;
@@ -21,7 +22,7 @@ use super::all::Stop;
 use super::fence::{Fence, trusted};
 use crate::api::labels;
 
-/// Takes part in the election.
+/// A candidate of the election.
 pub struct Election {
     leases: Api<Lease>,
     identity: String,
@@ -30,17 +31,18 @@ pub struct Election {
     fence: Fence,
 }
 
-/// A lease that is ours, as the server last said.
+/// The lease of this process, as the server last returned it.
 struct Held(Lease);
 
-/// What was seen of somebody else's lease, and since when.
+/// The last seen state of a lease of another process, and since when it did not change.
 struct Sighting {
     version: Option<String>,
     since: Instant,
 }
 
 impl Election {
-    /// Prepares to take part under a name that no other process has; a lease lasts whole seconds.
+    /// Creates a candidate. The identity must be unique among the processes; the duration of a lease is in
+    /// whole seconds.
     pub fn new(
         client: &Client,
         identity: String,
@@ -57,13 +59,14 @@ impl Election {
         }
     }
 
-    /// How often the lease is looked at, and renewed.
+    /// The interval between two reads or renewals of the lease.
     fn pause(&self) -> Duration {
         self.lasts / 5
     }
 
-    /// Takes part until told to end, and tells of each term in which the lease is ours: a number that is
-    /// not the one before, and none in between. A lease that is held at the end is let go.
+    /// Takes part in the election until `end` is ready. Reports each term as leader with a number that
+    /// differs from the one before, and the end of a term as None. Releases the lease at the end if this
+    /// process holds it.
     pub async fn take_part(
         &self,
         terms: &watch::Sender<Option<u64>>,
@@ -91,12 +94,12 @@ impl Election {
         }
     }
 
-    /// Waits until the lease is ours. Says of each attempt that failed why.
+    /// Waits until this process holds the lease. Reports the result of each attempt to `seen`.
     async fn win(&self, mut seen: impl FnMut(Result<Option<&str>, &kube::Error>)) -> Held {
         let mut sighting: Option<Sighting> = None;
         loop {
             let begun = Instant::now();
-            // An answer that takes longer than the lease lasts says nothing about now.
+            // An answer that takes longer than the duration of the lease is out of date.
             let attempt = timeout(self.lasts, self.attempt(&mut sighting));
             match attempt.await {
                 Ok(Ok(Ok(held))) => {
@@ -111,7 +114,7 @@ impl Election {
         }
     }
 
-    /// Looks at the lease and takes it where that is due; else returns who has it.
+    /// Reads the lease and takes it if it is free or expired; else returns the identity of the holder.
     async fn attempt(
         &self,
         sighting: &mut Option<Sighting>,
@@ -122,7 +125,7 @@ impl Election {
         };
         let spec = lease.spec.get_or_insert_default();
         let holder = spec.holder_identity.clone().unwrap_or_default();
-        // It is ours where the answer to an earlier attempt was lost.
+        // The lease is ours already if the answer to an earlier attempt was lost.
         let free = holder.is_empty() || holder == self.identity;
         let version = lease.metadata.resource_version.as_ref();
         if !free && !is_over(spec, version, sighting) {
@@ -140,7 +143,7 @@ impl Election {
             .await
         {
             Ok(lease) => Ok(Ok(Held(lease))),
-            // Somebody was faster; who, the next look says.
+            // Another process was faster; the next attempt shows which.
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(Err(None)),
             Err(error) => Err(error),
         }
@@ -171,8 +174,8 @@ impl Election {
         }
     }
 
-    /// Renews the lease for as long as it is ours. What was acting has to have ended when this returns:
-    /// the fence is closed then.
+    /// Renews the lease until it is lost. The fence is closed when this returns, so all work of the leader
+    /// must be stopped.
     async fn keep(&self, held: &mut Held) {
         let renewing = async {
             loop {
@@ -189,7 +192,7 @@ impl Election {
         self.fence.close();
     }
 
-    /// Renews the lease once. Returns whether it may still be ours.
+    /// Renews the lease once. Returns whether this process may still hold it.
     async fn renew(&self, held: &mut Held) -> bool {
         let begun = Instant::now();
         let mut lease = held.0.clone();
@@ -223,7 +226,8 @@ impl Election {
         }
     }
 
-    /// Reads a lease that is not as it was: an earlier renewal may have come through unheard.
+    /// Reads the lease again after a conflict: an earlier renewal may have succeeded although its answer was
+    /// lost.
     async fn is_ours(&self, held: &mut Held) -> bool {
         match self.leases.get_opt(labels::CONTROLLER_LEASE).await {
             Ok(Some(lease)) => {
@@ -240,7 +244,7 @@ impl Election {
         }
     }
 
-    /// Lets go of the lease, so that another need not wait.
+    /// Releases the lease, so that another process need not wait until it expires.
     async fn release(&self, held: Held) {
         self.fence.close();
         let Held(mut lease) = held;
@@ -252,7 +256,7 @@ impl Election {
         let release = self
             .leases
             .replace(labels::CONTROLLER_LEASE, &params, &lease);
-        // Who cannot be told has to wait until the lease is over.
+        // If the release fails, other processes wait until the lease expires.
         if !matches!(timeout(self.lasts, release).await, Ok(Ok(_))) {
             tracing::warn!("cannot release the lease; it expires by itself");
         }
@@ -272,7 +276,7 @@ impl Election {
     }
 }
 
-/// Tells whether a lease did not change for as long as it lasts.
+/// Returns whether a lease did not change for its whole duration.
 fn is_over(spec: &LeaseSpec, version: Option<&String>, sighting: &mut Option<Sighting>) -> bool {
     let seconds = spec.lease_duration_seconds.unwrap_or_default();
     let lasts = Duration::from_secs(seconds.max(1).unsigned_abs().into());

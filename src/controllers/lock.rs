@@ -1,6 +1,6 @@
-//! One of many processes runs the controllers of an embedded store: the one that holds a lock beside it.
+//! Only one process runs the controllers of an embedded store: the one that holds a lock file beside it.
 //!
-//! The operating system takes the lock away from a process that ends, however it ends.
+//! The operating system releases the lock when the process ends, however it ends.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -9,17 +9,17 @@ use std::time::Duration;
 
 use crate::engine::presence;
 
-/// How often somebody who waits for the lock tries it.
+/// The interval between two attempts to take the lock.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The lock of a store; dropping it lets it go.
+/// The lock of a store; dropping it releases it.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
 }
 
 impl Lock {
-    /// Takes the lock of a store, unless another has it.
+    /// Takes the lock of a store. Returns None if another process has it.
     pub fn take(store: &Path) -> io::Result<Option<Self>> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false);
@@ -31,10 +31,10 @@ impl Lock {
         }
     }
 
-    /// Waits for the lock of a store; `waiting` is told once that another has it.
+    /// Waits for the lock of a store. Calls `waiting` once if another process has it.
     pub async fn win(store: &Path, waiting: impl FnOnce()) -> io::Result<Self> {
         let mut waiting = Some(waiting);
-        // Who only looks whether somebody runs the controllers holds it for a moment too.
+        // A process that only checks whether controllers run also takes the lock for a moment.
         let mut glance = true;
         loop {
             if let Some(lock) = Self::take(store)? {

@@ -1,7 +1,7 @@
-//! What the controllers count, in the form that Prometheus scrapes.
+//! The metrics of the controllers, in the format that Prometheus scrapes.
 //!
-//! Reconcilers call small methods that add to atomic numbers; what is a sum over objects (bytes of releases
-//! and snapshots) is computed from the read model when somebody asks, and costs nothing until then.
+//! Reconcilers call small methods that increment atomic counters. Sums over objects (the bytes of releases
+//! and snapshots) are computed from the read model at each scrape, and cost nothing between scrapes.
 
 mod stored;
 #[cfg(test)]
@@ -23,10 +23,10 @@ use super::Context;
 use crate::resolve::git::Git;
 use stored::Stored;
 
-/// How [`Metrics::text`] is labelled.
+/// The content type of [`Metrics::text`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The bounds of durations in seconds: from a reconcile that finds nothing to do to one that waits for git.
+/// The histogram buckets of durations in seconds: from a reconcile without changes to one that waits for git.
 const SECONDS: [f64; 12] = [
     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 60.0,
 ];
@@ -47,7 +47,7 @@ struct OfKind {
     kind: &'static str,
 }
 
-/// Everything that is counted.
+/// All metrics of the process.
 pub struct Metrics {
     registry: Registry,
     reconciles: Family<Reconciled, Counter>,
@@ -65,7 +65,7 @@ pub struct Metrics {
     sources: Sources,
 }
 
-/// What sums are made of when somebody asks.
+/// The sources of the sums that each scrape computes.
 #[derive(Clone, Default)]
 pub(super) struct Sources {
     context: Arc<RwLock<Weak<Context>>>,
@@ -175,7 +175,7 @@ impl Metrics {
         );
     }
 
-    /// Counts one reconcile of a controller, how it ended and how long it took.
+    /// Counts one reconcile of a controller, with its result and its duration.
     pub fn reconciled(&self, controller: &'static str, succeeded: bool, took: Duration) {
         let result = if succeeded { "success" } else { "error" };
         let labels = Reconciled { controller, result };
@@ -184,20 +184,20 @@ impl Metrics {
         durations.observe(took.as_secs_f64());
     }
 
-    /// Counts a watch of a controller that failed and begins again.
+    /// Counts a failed watch of a controller that starts again.
     pub fn watch_failed(&self, controller: &'static str) {
         let labels = OfController { controller };
         self.watch_errors.get_or_create(&labels).inc();
     }
 
-    /// Counts a controller that had to be started again.
+    /// Counts a restart of a controller.
     pub fn restarted(&self, controller: &'static str) {
         let labels = OfController { controller };
         self.restarts.get_or_create(&labels).inc();
     }
 
-    /// Counts a snapshot that was written or a release that was read: its bytes as they are, and as they
-    /// are stored.
+    /// Counts a snapshot that was written or a release that was read, with its plain and its stored size in
+    /// bytes.
     pub fn packed(&self, kind: &'static str, plain: usize, stored: usize) {
         let kind = OfKind { kind };
         let (plain, stored) = (plain as u64, stored as u64);
@@ -209,19 +209,19 @@ impl Metrics {
         }
     }
 
-    /// Counts a snapshot that spared a fetch.
+    /// Counts a snapshot that made a fetch unnecessary.
     pub fn snapshot_reused(&self) {
         self.reused.inc();
     }
 
-    /// Counts a release or a snapshot that was collected, and its bytes where they are known.
+    /// Counts a release or a snapshot that garbage collection deleted. `bytes` is 0 if the size is unknown.
     pub fn collected(&self, kind: &'static str, bytes: u64) {
         let kind = OfKind { kind };
         self.collected.get_or_create(&kind).inc();
         self.freed.get_or_create(&kind).inc_by(bytes);
     }
 
-    /// Says whether this process acts.
+    /// Sets whether this process is the leader.
     pub fn leads(&self, leads: bool) {
         if leads {
             self.terms.inc();
@@ -229,22 +229,22 @@ impl Metrics {
         self.leading.set(leads.into());
     }
 
-    /// Says whose read model sums are made of, for as long as it is there.
+    /// Sets the context whose read model the sums are computed from, for as long as the context exists.
     pub fn follow(&self, context: &Arc<Context>) {
         let held = self.sources.context.write();
         *held.unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(context);
     }
 
-    /// Says who reads git references.
+    /// Sets the reader of git references whose counters are reported.
     pub fn reads_git(&self, git: &Git) {
         let held = self.sources.git.write();
         *held.unwrap_or_else(PoisonError::into_inner) = Some(git.clone());
     }
 
-    /// Writes everything in the form that Prometheus reads.
+    /// Returns all metrics in the text format of Prometheus.
     pub fn text(&self) -> String {
         let mut out = String::new();
-        // Writing to a string cannot fail; what was written of a sum that could not be made is cut off.
+        // Writing to a string cannot fail; if a sum fails, its incomplete output is cut off.
         if text::encode(&mut out, &self.registry).is_err() {
             tracing::error!("cannot write the metrics");
         }

@@ -1,11 +1,11 @@
-//! The reconcile loops that make a cluster agree with its pins.
+//! The reconcile loops that make a cluster agree with its ReleasePins.
 //!
 //! Desired state is level-triggered: a reconcile reads everything again, writes only what differs, and is
-//! safe to repeat after a crash at any line. Each controller watches every object that it refers to, so
-//! that the order in which things are applied does not matter.
+//! safe to repeat after a crash at any line. Each controller watches every object that it refers to, so that
+//! the order in which objects are applied does not matter.
 //!
-//! Nothing here knows where a client leads, and nothing here moves a pin but automatic deployment, which
-//! goes through the engine as a person does.
+//! The controllers do not know which target a client connects to. Only automatic deployment moves
+//! ReleasePins; it uses the engine under the same rules as a user.
 
 pub mod all;
 pub mod beside;
@@ -36,31 +36,32 @@ use crate::engine::bodies::Bodies;
 use crate::engine::whoami;
 use crate::engine::world::feed::Feed;
 use crate::resolve::git::Git;
+use crate::subjects;
 use metrics::Metrics;
 
-/// Tells the time.
+/// A function that returns the current time.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// What every reconciler is given.
+/// The context that every reconciler gets.
 pub struct Context {
-    /// The control plane, where our kinds are.
+    /// The client of the control plane, which has bowline's kinds.
     pub client: Client,
-    /// The namespace that is looked after; all of them where absent.
+    /// The namespace that the controllers watch. None: all namespaces.
     pub namespace: Option<String>,
-    /// Tells the time.
+    /// The clock.
     pub clock: Clock,
-    /// Reads definitions by git reference.
+    /// The reader of definitions by git reference.
     pub git: Git,
-    /// Counts what happens.
+    /// The metrics.
     pub metrics: Arc<Metrics>,
-    /// The contents of releases and snapshots that were read.
+    /// The cache of the contents of releases and snapshots.
     pub bodies: Bodies,
     feed: OnceLock<Feed>,
     user: OnceCell<String>,
 }
 
 impl Context {
-    /// Makes a context that has read nothing yet.
+    /// Creates a context. It sends no request.
     pub fn new(
         client: Client,
         namespace: Option<String>,
@@ -80,7 +81,7 @@ impl Context {
         }
     }
 
-    /// Returns a kind of ours in the namespaces that are looked after.
+    /// Returns the API of a kind in the watched namespaces.
     pub fn all<K>(&self) -> Api<K>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -91,7 +92,7 @@ impl Context {
         }
     }
 
-    /// Returns a kind of ours in one namespace.
+    /// Returns the API of a kind in one namespace.
     pub fn within<K>(&self, namespace: &str) -> Api<K>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -99,19 +100,18 @@ impl Context {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Returns the time.
+    /// Returns the current time.
     pub fn now(&self) -> Timestamp {
         (self.clock)()
     }
 
-    /// Returns the read model that the controllers share; it follows the server from the first time on
-    /// that somebody asks for it.
+    /// Returns the read model that the controllers share. Its watches start with the first call.
     pub fn feed(&self) -> &Feed {
         self.feed
-            .get_or_init(|| Feed::start(&self.client, self.namespace.as_deref()))
+            .get_or_init(|| subjects::watch(&self.client, self.namespace.as_deref()))
     }
 
-    /// Returns who the server takes us for; it is asked once.
+    /// Returns the name of the user that the server sees. The server is asked once.
     pub async fn user(&self) -> Result<&str, kube::Error> {
         let ask = || async {
             let said = whoami::ask(&self.client, &|| self.now()).await;

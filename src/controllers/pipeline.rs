@@ -1,6 +1,8 @@
-//! Pipelines: the controller says on a DeploymentPipeline why bowline refuses promotions in its namespace.
+//! The DeploymentPipeline controller: a condition of a pipeline says why bowline refuses promotions in its
+//! namespace.
 //!
-//! A pipeline without a fault gets no status, unless it had a fault before. Nothing else waits for this.
+//! A pipeline without a fault gets no status, unless it had a fault before. No other controller depends on
+//! this status.
 
 use std::sync::Arc;
 
@@ -20,18 +22,18 @@ use crate::api::{DeploymentPipeline, labels};
 use crate::connect::explain;
 use crate::engine::world::Source;
 
-/// How many pipelines are worked on at a time.
+/// The number of pipelines that are reconciled at the same time.
 const AT_ONCE: u16 = 2;
 
-/// Why a status is written again.
+/// The reasons why the write of a status is retried.
 #[derive(Debug, thiserror::Error)]
 pub enum PipelineError {
-    /// The target did not answer as it should.
+    /// A request to the target failed.
     #[error("{}", explain(.0))]
     Target(#[from] kube::Error),
 }
 
-/// Runs the controller until it is told to stop.
+/// Runs the controller until the stop future is ready.
 pub async fn run(context: Arc<Context>, stop: impl Future<Output = ()> + Send + Sync + 'static) {
     let pipelines = context.all::<DeploymentPipeline>();
     let controller = Controller::new(pipelines, watcher::Config::default());
@@ -48,7 +50,7 @@ pub async fn run(context: Arc<Context>, stop: impl Future<Output = ()> + Send + 
     .await;
 }
 
-/// A pipeline that comes or goes concerns every other one of its namespace.
+/// Returns the pipelines to reconcile: a new or deleted pipeline concerns all others of its namespace.
 fn triggers(
     context: &Arc<Context>,
     pipelines: Store<DeploymentPipeline>,
@@ -57,7 +59,7 @@ fn triggers(
         let here = |pipeline: &DeploymentPipeline| {
             let key = touched.key.as_ref();
             let namespace = pipeline.metadata.namespace.as_deref();
-            touched.source == Source::Pipelines
+            touched.source == Source::PIPELINES
                 && key.is_none_or(|key| Some(&*key.namespace) == namespace)
         };
         let found = pipelines.state_filter(here).into_iter();
@@ -72,7 +74,7 @@ async fn reconcile(
 ) -> Result<Action, PipelineError> {
     let namespace = pipeline.namespace().unwrap_or_default();
     let feed = context.feed();
-    feed.when(|world| world.are_live(&[Source::Pipelines]))
+    feed.when(|world| world.are_live(&[Source::PIPELINES]))
         .await;
     let fault = feed.world().pipeline_fault(&namespace);
     let before = pipeline.status.clone().unwrap_or_default();
@@ -95,7 +97,7 @@ async fn reconcile(
         message,
         generation: pipeline.metadata.generation,
     };
-    // The API keeps no fractions of a second.
+    // The API does not keep fractions of a second.
     let now = context.now();
     let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
     condition::set(&mut conditions, observation, now);
@@ -117,7 +119,7 @@ async fn reconcile(
         .await
     {
         Ok(_) => Ok(Action::await_change()),
-        // It is gone, or its CRD is older than the status.
+        // The pipeline is deleted, or its CRD is older than the status subresource.
         Err(kube::Error::Api(answer)) if answer.code == 404 => Ok(Action::await_change()),
         Err(error) => Err(error.into()),
     }

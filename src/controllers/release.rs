@@ -1,8 +1,8 @@
-//! Fills in what lists show of a Release and who wrote it left out: kubectl and GitOps tools know nothing
-//! of our labels and annotations.
+//! The Release controller: adds the labels and annotations that bowline's lists show, if the author of a
+//! Release (kubectl, a GitOps tool) did not set them.
 //!
-//! What stands there is kept. The hash of the content may need a git repository; the rest does not wait
-//! for it.
+//! It never changes an existing value. The content hash may need a fetch from git; the other values do not
+//! wait for it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,15 +18,16 @@ use super::run::pause;
 use crate::api::release::ReleaseSpec;
 use crate::api::{Release, labels, names};
 use crate::connect::explain;
-use crate::engine::actions::release as release_action;
 use crate::engine::bodies::BodyError;
-use crate::engine::world::{Key, ReleaseRow, Source, World};
+use crate::engine::world::{Key, Source, World};
 use crate::resolve;
+use crate::subjects::release_pin::actions::release as release_action;
+use crate::subjects::release_pin::rows::ReleaseRow;
 
-/// How many releases are worked on at a time.
+/// The number of releases that are completed at the same time.
 const AT_ONCE: usize = 4;
 
-/// Runs until it is told to stop.
+/// Runs the controller until the stop future is ready.
 pub async fn run(context: Arc<Context>, stop: impl Future<Output = ()> + Send + Sync + 'static) {
     let feed = context.feed();
     let mut stop = std::pin::pin!(stop);
@@ -43,7 +44,7 @@ pub async fn run(context: Arc<Context>, stop: impl Future<Output = ()> + Send + 
         tokio::select! {
             () = &mut stop => return,
             Some(touched) = touched.next() => {
-                if touched.source == Source::Releases {
+                if touched.source == Source::RELEASES {
                     queue.extend(match touched.key {
                         Some(key) => BTreeSet::from([key]),
                         None => lacking(&feed.world()),
@@ -72,7 +73,7 @@ pub async fn run(context: Arc<Context>, stop: impl Future<Output = ()> + Send + 
     }
 }
 
-/// Returns the releases that lack something.
+/// Returns the releases with missing metadata.
 fn lacking(world: &World) -> BTreeSet<Key> {
     let rows = world.all_releases().filter(|row| is_lacking(row));
     rows.map(|row| row.key.clone()).collect()
@@ -99,7 +100,7 @@ async fn attempt(context: &Context, key: Key) -> (Key, Result<(), String>) {
     (key, done)
 }
 
-/// Writes what a release lacks.
+/// Writes the missing metadata of a release.
 async fn complete(context: &Context, row: &ReleaseRow) -> Result<(), String> {
     let (namespace, name) = (&*row.key.namespace, &*row.key.name);
     let uid = Some(&*row.uid);
@@ -109,7 +110,7 @@ async fn complete(context: &Context, row: &ReleaseRow) -> Result<(), String> {
         .await;
     let spec = match spec {
         Ok(spec) => spec,
-        // It goes, and the watch is about to say so.
+        // The release is deleted; the watch will report it.
         Err(error) if matches!(*error, BodyError::Gone { .. } | BodyError::Replaced { .. }) => {
             return Ok(());
         }
@@ -139,7 +140,7 @@ async fn complete(context: &Context, row: &ReleaseRow) -> Result<(), String> {
     hash.map(|_| ())
 }
 
-/// Returns what is to be added to a release's metadata.
+/// Returns the metadata to add to a release. None: nothing is missing.
 fn missing(row: &ReleaseRow, spec: &ReleaseSpec, hash: Option<String>) -> Option<Value> {
     let image = spec.workload.get("spec").and_then(|spec| spec.get("image"));
     let image = image.and_then(Value::as_str).unwrap_or_default();

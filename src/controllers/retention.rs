@@ -1,9 +1,8 @@
-//! Retention: where the pipeline of a namespace says so, what nobody needs any more is collected after each
-//! new release.
+//! Retention: if the pipeline of a namespace enables it, garbage collection runs after each new release.
 //!
-//! What can go is planned on the read model by the rules of `gc`, so that a release after which nothing goes
-//! costs the server nothing; what goes is collected as a person's `gc` does, who looks at the store again
-//! before anything is deleted. What a GitOps tool owns stays.
+//! The plan uses the read model and the rules of `gc`, so a release that makes nothing obsolete costs no
+//! request. The collection itself works like the command `gc` of a user and reads the store again before each
+//! deletion. Objects that a GitOps tool owns stay.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,47 +18,48 @@ use kube::runtime::{Controller, watcher};
 use super::Context;
 use crate::api::DeploymentPipeline;
 use crate::connect::explain;
-use crate::engine::actions::gc::{self, Candidate, Collection, Gc};
-use crate::engine::collect::{CollectError, Collected, Collector};
-use crate::engine::plan::Asked;
-use crate::engine::rules::Refusal;
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source, World};
+use crate::subjects::release_pin::actions::gc::{self, Candidate, Collection, Gc};
+use crate::subjects::release_pin::collect::{CollectError, Collected, Collector};
+use crate::subjects::release_pin::plan::Asked;
+use crate::subjects::release_pin::rules::Refusal;
 
-/// How many namespaces are worked on at a time.
+/// The number of namespaces that are reconciled at the same time.
 const AT_ONCE: u16 = 4;
 
-/// Long enough for somebody who looked at a release to have written their pin.
+/// How long a deleted release is remembered, to create it again if a ReleasePin names it by then: a user
+/// may have read the release just before.
 const REMEMBERS: Duration = Duration::from_secs(1);
 
-/// Why a collection is tried again.
+/// The reasons why a collection is retried.
 #[derive(Debug, thiserror::Error)]
 pub enum RetentionError {
-    /// What is known does not allow it.
+    /// A rule refuses the collection.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The collection could not go on.
+    /// The collection failed.
     #[error(transparent)]
     Collect(#[from] CollectError),
-    /// Something could not be deleted.
+    /// An object could not be deleted.
     #[error("{0}")]
     Failed(String),
-    /// The target did not answer as it should.
+    /// A request to the target failed.
     #[error("{}", explain(.0))]
     Target(#[from] kube::Error),
 }
 
-/// Which components of which namespaces are to be looked at.
+/// The components that need a collection, by namespace.
 #[derive(Default)]
 struct Due {
     components: HashMap<Arc<str>, BTreeSet<String>>,
-    /// The pipelines that were enabled when they were looked at, by uid and generation.
+    /// The pipelines that had retention enabled at their last reconcile, by uid and generation.
     enabled: HashMap<String, i64>,
-    /// The releases that were seen, by their uids.
+    /// The uids of the releases that were seen.
     seen: HashMap<Key, Box<str>>,
 }
 
-/// What the reconciles of all namespaces share.
+/// The state that the reconciles of all namespaces share.
 struct Room {
     base: Arc<Context>,
     due: Mutex<Due>,
@@ -71,14 +71,14 @@ impl Room {
         self.due.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes new releases, and returns the namespaces that have one, or whose pipeline the read model has
-    /// now; it is what counts, and may learn of one later than the controller does.
+    /// Stores new releases. Returns the namespaces with a new release, or with a changed pipeline in the read
+    /// model. Reconciles use the pipeline of the read model, which may be behind the controller's watch.
     fn touched(&self, touched: &Touched) -> BTreeSet<Arc<str>> {
         let world = self.base.feed().world();
         match (touched.source, &touched.key) {
-            (Source::Releases, _) => {}
-            (Source::Pipelines, Some(key)) => return BTreeSet::from([key.namespace.clone()]),
-            (Source::Pipelines, None) => {
+            (Source::RELEASES, _) => {}
+            (Source::PIPELINES, Some(key)) => return BTreeSet::from([key.namespace.clone()]),
+            (Source::PIPELINES, None) => {
                 let namespaces = world.components().map(|key| key.namespace.clone());
                 return namespaces.collect();
             }
@@ -101,7 +101,7 @@ impl Room {
         }
     }
 
-    /// The namespaces that have a new release, by their pipelines.
+    /// Returns the pipelines of the namespaces with a new release.
     fn triggers(
         self: &Arc<Self>,
         pipelines: Store<DeploymentPipeline>,
@@ -121,9 +121,9 @@ impl Room {
 }
 
 impl Due {
-    /// Notes a release; returns its namespace where it is new and its component is known.
-    fn note(&mut self, row: &crate::engine::world::ReleaseRow) -> Option<Arc<str>> {
-        // One whose component is not known yet is new when it is.
+    /// Stores a release. Returns its namespace if the release is new and its component is known.
+    fn note(&mut self, row: &crate::subjects::release_pin::rows::ReleaseRow) -> Option<Arc<str>> {
+        // A release without a component label is new when it gets one.
         let component = row.component.as_deref()?;
         let before = self.seen.insert(row.key.clone(), row.uid.clone());
         if before.as_deref() == Some(&row.uid) {
@@ -136,7 +136,7 @@ impl Due {
     }
 }
 
-/// Runs the controller until it is told to stop.
+/// Runs the controller until the stop future is ready.
 pub async fn run(context: Arc<Context>, stop: impl Future<Output = ()> + Send + Sync + 'static) {
     let room = Arc::new(Room {
         base: context.clone(),
@@ -170,7 +170,7 @@ async fn reconcile(
     let namespace = pipeline.namespace().unwrap_or_default();
     let feed = room.base.feed();
     feed.when(World::is_live).await;
-    // Of several pipelines one counts; which, the read model says.
+    // If there are several pipelines, the read model decides which one is effective.
     let enabled = {
         let world = feed.world();
         let retention = world
@@ -185,7 +185,7 @@ async fn reconcile(
         due.enabled.remove(&uid);
         return Ok(Action::await_change());
     }
-    // One that was just enabled, or says something else, is about all that there is.
+    // A pipeline that was just enabled or changed needs a collection of all components.
     let generation = pipeline.metadata.generation.unwrap_or_default();
     let before = room.due().enabled.insert(uid, generation);
     if before != Some(generation) {
@@ -219,7 +219,7 @@ async fn reconcile(
     swept.map(|()| Action::await_change())
 }
 
-/// Collects what some components do not need any more.
+/// Deletes the releases that some components no longer need.
 async fn sweep(room: &Room, namespace: &str, due: &BTreeSet<String>) -> Result<(), RetentionError> {
     let user = room.base.user().await?;
     let asked = Asked {
@@ -255,7 +255,7 @@ async fn sweep(room: &Room, namespace: &str, due: &BTreeSet<String>) -> Result<(
                 tracing::info!(%namespace, kind, %name, "collected");
             }
             Collected::Kept(why) => tracing::info!(%namespace, kind, %name, ?why, "kept"),
-            Collected::PutBack(by) => tracing::info!(%namespace, kind, %name, ?by, "put back"),
+            Collected::PutBack(by) => tracing::info!(%namespace, kind, %name, ?by, "restored"),
             Collected::Failed(error) => failed.push(format!("{kind} {name}: {}", explain(&error))),
         }
     };
@@ -267,7 +267,7 @@ async fn sweep(room: &Room, namespace: &str, due: &BTreeSet<String>) -> Result<(
     }
 }
 
-/// Plans the collection of those components that there still are.
+/// Plans the collection of the components that still exist.
 fn plan(
     world: &World,
     due: &BTreeSet<String>,
@@ -288,7 +288,7 @@ fn plan(
     gc::plan(world, &command, asked).map(Some)
 }
 
-/// Tells whether a plan would do anything.
+/// Returns whether a plan would change anything.
 fn has_work(plan: &Collection) -> bool {
     let mislabelled = |candidate: &Candidate| candidate.mislabelled;
     plan.going().next().is_some() || plan.releases.iter().any(mislabelled)

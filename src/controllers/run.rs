@@ -1,4 +1,4 @@
-//! Runs a controller: how many objects at once, when a failed one is tried again, what is counted and logged.
+//! Runs a controller: the limit of concurrent reconciles, the backoff of failed objects, metrics and logs.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -15,9 +15,9 @@ use serde::de::DeserializeOwned;
 
 use super::Context;
 
-/// The first pause after a failure; each further one is twice as long.
+/// The first backoff after a failure; it doubles with each failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// The longest pause between two attempts.
+/// The longest backoff.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// Runs a controller until its shutdown is triggered.
@@ -76,7 +76,7 @@ pub async fn run<K, C, E, F>(
         .run(measured, again, context)
         .for_each(|ended| {
             match ended {
-                // A failure was told when it was put off.
+                // The failure was logged with its backoff.
                 Ok(_) | Err(Error::ReconcilerFailed(..)) => {}
                 Err(Error::ObjectNotFound(object)) => failures.forget(&Key::from(&*object)),
                 Err(Error::QueueError(error)) => {
@@ -93,7 +93,7 @@ pub async fn run<K, C, E, F>(
     tracing::info!(controller = name, "ended");
 }
 
-/// The namespace and name of an object of a kind that is known.
+/// The namespace and the name of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     namespace: Option<String>,
@@ -127,7 +127,7 @@ impl std::fmt::Display for Key {
     }
 }
 
-/// How often each object failed in a row.
+/// The failures in a row of each object.
 #[derive(Default)]
 struct Failures {
     times: Mutex<HashMap<Key, u32>>,
@@ -135,7 +135,7 @@ struct Failures {
 }
 
 impl Failures {
-    /// Counts one more failure, and returns how long the object waits.
+    /// Counts a failure, and returns the backoff of the object.
     fn pause(&self, key: &Key) -> Duration {
         let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
         let times = times.entry(key.clone()).or_default();
@@ -150,20 +150,20 @@ impl Failures {
     }
 }
 
-/// How long an object waits that has failed so many times before.
+/// Returns the backoff after a number of failures.
 pub(super) fn pause(failures: u32) -> Duration {
     FIRST_PAUSE
         .saturating_mul(1 << failures.min(16))
         .min(LONGEST_PAUSE)
 }
 
-/// Takes up to a fifth off a pause, so that those which failed together do not come back together.
+/// Shortens a pause by up to a fifth, so that objects that failed together are not retried together.
 fn scattered(pause: Duration, random: u64) -> Duration {
     let less = (random % 1024) as u32;
     pause - pause * less / (5 * 1024)
 }
 
-/// An error with all that led to it, on one line.
+/// Formats an error and all its causes on one line.
 struct Causes<'a>(&'a dyn std::error::Error);
 
 impl std::fmt::Display for Causes<'_> {

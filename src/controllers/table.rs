@@ -1,6 +1,6 @@
-//! Small objects of one kind as a watch tells them, a row each, found by name and by place.
+//! A table of small rows, one per object of a kind, kept by a watch; rows are found by name and by place.
 //!
-//! A row is in the table before its change is told, and a change that leaves the row as it was is none.
+//! A row is stored before its change is reported. A change that leaves the row equal is not reported.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
@@ -16,23 +16,23 @@ use tokio::sync::watch;
 
 use crate::engine::world::Key;
 
-/// How many objects one request asks for: a row is small, what it is made of need not be.
+/// The page size of a list: rows are small, but the objects may be large.
 const PAGE: u32 = 100;
 
 /// The rows of one kind.
 pub struct Table<T> {
     rows: RwLock<Rows<T>>,
-    /// Where a row belongs: several may belong to one place.
+    /// Returns the place of a row; several rows may have the same place.
     place: fn(&Key, &T) -> Key,
     listing: watch::Sender<Listing>,
 }
 
-/// Whether the rows of a table are those of the server.
+/// Whether the rows of a table match the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
-    /// Nothing was listed yet.
+    /// The first list is not complete.
     Waiting,
-    /// Everything was listed, and a watch tells what changes.
+    /// The list is complete, and the watch follows the changes.
     Listed,
     /// The server does not serve the kind.
     Absent,
@@ -41,23 +41,23 @@ pub enum Listing {
 struct Rows<T> {
     by_name: HashMap<Key, (u32, T)>,
     by_place: HashMap<Key, BTreeSet<Key>>,
-    /// Counts the lists, to tell what the last one did not bring.
+    /// The number of the last list, to find the rows that it did not contain.
     list: u32,
 }
 
-/// What became of one row.
+/// The change of one row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change<T> {
-    /// Which.
+    /// The key of the row.
     pub key: Key,
-    /// What it was.
+    /// The row before. None: it is new.
     pub before: Option<T>,
-    /// What it is.
+    /// The row after. None: it is deleted.
     pub after: Option<T>,
 }
 
 impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
-    /// Makes an empty table; `place` says where a row belongs.
+    /// Creates an empty table; `place` returns the place of a row.
     pub fn new(place: fn(&Key, &T) -> Key) -> Arc<Self> {
         Arc::new(Self {
             rows: RwLock::new(Rows {
@@ -76,7 +76,7 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
         rows.by_name.get(key).map(|(_, row)| row.clone())
     }
 
-    /// Returns the rows that belong to a place, by name.
+    /// Returns the rows of a place, by name.
     pub fn at(&self, place: &Key) -> Vec<(Key, T)> {
         let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
         let names = rows.by_place.get(place).into_iter().flatten();
@@ -87,23 +87,23 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
 
     /// Waits until the first list is complete.
     pub async fn until_listed(&self) {
-        // The sender lives as long as this.
+        // The sender lives as long as `self`.
         let listed = |listing: &Listing| *listing == Listing::Listed;
         let _ = self.listing.subscribe().wait_for(listed).await;
     }
 
-    /// Waits until the first list is complete, or the server said that it does not serve the kind.
+    /// Waits until the first list is complete, or the server answers that it does not serve the kind.
     pub async fn until_known(&self) {
         let known = |listing: &Listing| *listing != Listing::Waiting;
         let _ = self.listing.subscribe().wait_for(known).await;
     }
 
-    /// Tells whether the server said last that it does not serve the kind.
+    /// Returns whether the server does not serve the kind, by its last answer.
     pub fn is_absent(&self) -> bool {
         *self.listing.borrow() == Listing::Absent
     }
 
-    /// Tells when the kind appears or disappears.
+    /// Reports when the kind appears or disappears.
     pub fn appearances(self: &Arc<Self>) -> impl Stream<Item = Listing> + Send + use<T> {
         let listing = self.listing.subscribe();
         futures::stream::unfold(listing, |mut listing| async {
@@ -121,9 +121,9 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
         });
     }
 
-    /// Follows a kind for as long as the stream is asked, and tells what changed.
+    /// Follows a kind while the stream is polled, and reports the changes.
     ///
-    /// A watch that fails begins again, with growing pauses.
+    /// A failed watch starts again with backoff.
     pub fn follow<K>(
         self: &Arc<Self>,
         api: Api<K>,
@@ -150,7 +150,7 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
         })
     }
 
-    /// Takes in an event.
+    /// Handles an event.
     fn take<K: ResourceExt>(&self, event: Event<K>, row: fn(K) -> T) -> Vec<Change<T>> {
         let mut rows = self.rows.write().unwrap_or_else(PoisonError::into_inner);
         let key = |object: &K| {
@@ -185,7 +185,7 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
     }
 }
 
-/// Tells whether a watch failed because the server does not serve the kind.
+/// Returns whether a watch failed because the server does not serve the kind.
 fn is_not_served(error: &watcher::Error) -> bool {
     let code = match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
@@ -279,7 +279,7 @@ mod tests {
             (at("x"), at("y")),
             (vec!["b".to_owned()], vec!["a".to_owned()])
         );
-        // A list that does not bring it says that it is gone.
+        // A list that does not contain the row deletes it.
         told(&table, Event::Init);
         assert_eq!(told(&table, Event::InitApply(map("a", "y"))), []);
         assert_eq!(told(&table, Event::InitDone), [("b".to_owned(), x, None)]);

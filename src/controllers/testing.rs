@@ -12,6 +12,7 @@ use kube::client::Body;
 use kube::core::{GroupVersionKind, NamespaceResourceScope};
 use kube::runtime::wait::await_condition;
 use kube::{Client, Resource, ResourceExt};
+use kube_embedded::{Embedded, User};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -22,19 +23,17 @@ use super::Context;
 use super::metrics::Metrics;
 use crate::api::pin::Hold;
 use crate::api::{Release, ReleasePin, RenderedRelease, labels, names};
-use crate::embedded::{Embedded, User};
-use crate::engine::actions::release::{Source, release};
-use crate::engine::catalog::Catalog;
 use crate::resolve::git::{Allowed, Git, Settings};
-use crate::yaml;
+use crate::subjects::release_pin::actions::release::{Source, release};
+use crate::subjects::release_pin::catalog::Catalog;
 
-/// Nothing takes this long; what does hangs.
+/// The longest wait of a test.
 const HANG: Duration = Duration::from_secs(30);
 
-/// When everything happens, unless a test moves the clock.
+/// The time of the clock, unless a test changes it.
 pub(super) const NOW: &str = "2026-01-06T12:00:00Z";
 
-/// What components are made of: a config map with the image and a message that settings can change.
+/// The definitions of a component: a ConfigMap with the image and a message that settings can change.
 pub(super) const DEFINITIONS: &str = "
 apiVersion: openchoreo.dev/v1alpha1
 kind: Component
@@ -61,7 +60,7 @@ metadata: {name: cart}
 spec: {image: shop/cart}
 ";
 
-/// Where they run.
+/// The environments.
 pub(super) const ENVIRONMENTS: &str = "
 apiVersion: openchoreo.dev/v1alpha1
 kind: DataPlane
@@ -84,7 +83,7 @@ metadata: {name: default}
 spec: {promotionPaths: [{sourceEnvironmentRef: {name: dev}, targetEnvironmentRefs: [{name: prod}]}]}
 ";
 
-/// A shop, and who looks at it from outside.
+/// A shop on an embedded store, with a client that is not recorded.
 pub(super) struct Shop {
     pub(super) embedded: Embedded,
     pub(super) client: Client,
@@ -92,29 +91,29 @@ pub(super) struct Shop {
     now: Arc<Mutex<Timestamp>>,
 }
 
-/// What a controller asked of the server, in order.
+/// The recorded requests of a controller, in order.
 #[derive(Clone, Default)]
 pub(super) struct Requests {
     asked: Arc<Mutex<Vec<String>>>,
     written: Arc<AtomicUsize>,
-    /// How many writes are let through; after them nothing is answered any more.
+    /// The number of writes that are answered; after them no request is answered.
     fuse: Arc<Mutex<Option<usize>>>,
     blown: Arc<tokio::sync::Notify>,
 }
 
 impl Requests {
-    /// Returns what was asked since the last time, without watches and lists.
+    /// Returns the requests since the last call, without watches and lists.
     pub(super) fn take(&self) -> Vec<String> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *asked)
     }
 
-    /// Lets so many writes through.
+    /// Answers only this number of writes.
     pub(super) fn cut_after(&self, writes: usize) {
         *self.fuse.lock().unwrap() = Some(writes);
     }
 
-    /// Waits until something is asked that is not let through.
+    /// Waits until a request is not answered.
     pub(super) async fn blown(&self) {
         self.blown.notified().await;
     }
@@ -123,7 +122,7 @@ impl Requests {
         self.written.load(Ordering::SeqCst)
     }
 
-    /// Notes a request, and tells whether it is let through.
+    /// Records a request, and returns whether it is answered.
     fn note(&self, request: &Request<Body>) -> bool {
         let path = request.uri().path().trim_start_matches("/apis/");
         let is_read = *request.method() == Method::GET;
@@ -151,7 +150,7 @@ impl Requests {
     }
 }
 
-/// A controller that runs.
+/// A running controller.
 pub(super) struct Running {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
@@ -167,7 +166,7 @@ impl Running {
     }
 }
 
-/// Says when a controller stops.
+/// A future that stops a controller when it is ready.
 pub(super) type Stop = std::pin::Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
 
 /// Starts a controller.
@@ -193,7 +192,9 @@ impl Shop {
     pub(super) async fn empty() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("store.db");
-        let embedded = Embedded::open(&file, "ana").await.unwrap();
+        let embedded = Embedded::open(&file, "ana", crate::api::store_setup())
+            .await
+            .unwrap();
         Self {
             client: embedded.client("default"),
             embedded,
@@ -202,7 +203,7 @@ impl Shop {
         }
     }
 
-    /// A context of the controllers, and what they ask for through it.
+    /// Returns a context for controllers, and the record of their requests.
     pub(super) fn context(&self) -> (Arc<Context>, Requests) {
         let requests = Requests::default();
         let user = User {
@@ -242,7 +243,7 @@ impl Shop {
         (Arc::new(context), requests)
     }
 
-    /// Moves the clock.
+    /// Sets the clock.
     pub(super) fn at(&self, now: &str) {
         *self.now.lock().unwrap() = now.parse().unwrap();
     }
@@ -256,7 +257,7 @@ impl Shop {
 
     /// Applies documents as kubectl does.
     pub(super) async fn apply(&self, documents: &str) {
-        for document in yaml::documents("test", documents).unwrap() {
+        for document in bounded_yaml::documents("test", documents).unwrap() {
             let object: DynamicObject = serde_json::from_value(document.value).unwrap();
             let kind = GroupVersionKind::try_from(object.types.as_ref().unwrap()).unwrap();
             let mut resource = ApiResource::from_gvk(&kind);
@@ -273,7 +274,7 @@ impl Shop {
         }
     }
 
-    /// Makes a release of cart, named by its version, with nothing in its metadata.
+    /// Creates a release of cart, named by its version, without metadata.
     pub(super) async fn release(&self, version: &str) -> String {
         let mut made = release_of(version);
         made.metadata.labels = None;
@@ -287,7 +288,7 @@ impl Shop {
         made.name_any()
     }
 
-    /// Makes or moves a pin of cart, as kubectl does.
+    /// Creates or moves a ReleasePin of cart, as kubectl does.
     pub(super) async fn pin(&self, environment: &str, release: &str) -> ReleasePin {
         self.hold(environment, release, Vec::new()).await
     }
@@ -318,7 +319,7 @@ impl Shop {
             .unwrap()
     }
 
-    /// Waits until an object is as wanted, or gone where that is wanted.
+    /// Waits until an object fulfils a condition; `None` is a deleted object.
     pub(super) async fn until<K>(
         &self,
         name: &str,
@@ -342,7 +343,7 @@ impl Shop {
         }
     }
 
-    /// Waits until the controller has seen a pin as it is, and a condition has a reason.
+    /// Waits until the controller has observed a ReleasePin, and a condition has a reason.
     pub(super) async fn until_reason(
         &self,
         environment: &str,
@@ -362,7 +363,7 @@ impl Shop {
         self.until(&name, wanted).await.unwrap()
     }
 
-    /// Plays the other half: says how the resources of a rendered release are.
+    /// Acts as the RenderedRelease controller: reports the health of the resources of a rendered release.
     pub(super) async fn report(&self, name: &str, health: &str) {
         let rendered = self.api::<RenderedRelease>();
         let found = rendered.get(name).await.unwrap();
@@ -383,7 +384,7 @@ impl Shop {
     }
 }
 
-/// Returns a release of cart, named by its version, as bowline makes it.
+/// Returns a release of cart, named by its version, as bowline creates it.
 pub(super) fn release_of(version: &str) -> Release {
     let catalog = Catalog::from_texts([("definitions", DEFINITIONS)]).unwrap();
     let mut definitions = catalog.definitions("cart").unwrap();
@@ -391,7 +392,7 @@ pub(super) fn release_of(version: &str) -> Release {
     release(&definitions, Some(version), &Source::Embedded)
 }
 
-/// Returns the reason of a condition of a pin.
+/// Returns the reason of a condition of a ReleasePin.
 pub(super) fn reason<'p>(pin: &'p ReleasePin, type_: &str) -> &'p str {
     let conditions = pin
         .status

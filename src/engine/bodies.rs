@@ -1,9 +1,9 @@
-//! Bodies on demand: what the read model leaves out is fetched when it is asked for, once, and kept
+//! A cache of bodies: fetches the specs that the read model does not have, each once, and keeps them
 //! compressed within a budget.
 //!
-//! Only specs are kept, and only of kinds whose spec never changes: a uid then says which body it is, and
-//! nothing here can be stale. Labels and annotations of the same objects do change, and are never read
-//! from here.
+//! It keeps only specs, and only of kinds whose spec never changes: the uid identifies the body, so
+//! nothing here can be stale. Labels and annotations of these objects do change, and are never read from
+//! here.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -17,47 +17,47 @@ use kube::{Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// How many bytes are kept where nobody says otherwise.
+/// The default budget in bytes.
 pub const BUDGET: usize = 32 << 20;
 
-/// Bodies of YAML take about a fifth at this level; higher ones save little and cost much.
+/// The zstd level. YAML bodies shrink to about a fifth; higher levels save little and cost much.
 const LEVEL: i32 = 3;
 
-/// Why a body cannot be had.
+/// The reason why a body is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
-    /// There is no such object.
+    /// The object does not exist.
     #[error("{kind} {name} no longer exists")]
     Gone {
-        /// Its kind.
+        /// The kind.
         kind: String,
-        /// Its name.
+        /// The name.
         name: String,
     },
-    /// There is another object of the same name.
+    /// Another object has the same name.
     #[error("{kind} {name} was deleted and created again")]
     Replaced {
-        /// Its kind.
+        /// The kind.
         kind: String,
-        /// Its name.
+        /// The name.
         name: String,
     },
-    /// It cannot be read.
+    /// The body cannot be parsed.
     #[error("cannot read {kind} {name}: {why}")]
     Broken {
-        /// Its kind.
+        /// The kind.
         kind: String,
-        /// Its name.
+        /// The name.
         name: String,
-        /// Why.
+        /// The error.
         why: String,
     },
-    /// The target did not answer as it should.
+    /// A request failed.
     #[error(transparent)]
     Target(#[from] kube::Error),
 }
 
-/// Which body.
+/// The identity of a body.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     kind: String,
@@ -69,7 +69,7 @@ struct Key {
 type Answer = Result<Arc<[u8]>, Arc<BodyError>>;
 type Fetch = BoxFuture<'static, Answer>;
 
-/// Bodies that were asked for, the least recently used of which go first.
+/// An LRU cache of compressed bodies.
 pub struct Bodies {
     shelf: Mutex<Shelf>,
 }
@@ -78,11 +78,11 @@ pub struct Bodies {
 struct Shelf {
     budget: usize,
     used: usize,
-    /// Counts the uses, to tell which were last.
+    /// The number of uses so far; the key of the LRU order.
     uses: u64,
     kept: HashMap<Key, (u64, Arc<[u8]>)>,
     by_use: BTreeMap<u64, Key>,
-    /// What is being fetched, for as long as somebody waits for it.
+    /// The running fetches, as long as somebody waits for them.
     underway: HashMap<Key, WeakShared<Fetch>>,
 }
 
@@ -93,7 +93,7 @@ impl Default for Bodies {
 }
 
 impl Bodies {
-    /// Makes an empty cache that keeps at most so many bytes, compressed.
+    /// Creates an empty cache that keeps at most so many bytes, compressed.
     pub fn new(budget: usize) -> Self {
         let shelf = Shelf {
             budget,
@@ -104,13 +104,13 @@ impl Bodies {
         }
     }
 
-    /// Returns how many bytes are kept.
+    /// Returns how many bytes the cache uses.
     pub fn used(&self) -> usize {
         self.shelf().used
     }
 
-    /// Returns the spec of an object whose spec never changes; without a uid, of the one that has the
-    /// name now.
+    /// Returns the spec of an object whose spec never changes. Without a uid, that of the object that has
+    /// the name now.
     pub async fn spec<K>(
         &self,
         client: &Client,
@@ -162,13 +162,13 @@ impl Bodies {
             name: object.name_any(),
             uid: String::new(),
         };
-        // What cannot be packed is asked for and found missing.
+        // If the spec cannot be compressed, a later lookup reports it as missing.
         if let Ok(bytes) = packed(object.spec()) {
             self.shelf().keep(&key, bytes.into());
         }
     }
 
-    /// Returns a compressed body, fetched by one of those who ask for it at the same time.
+    /// Returns a compressed body. Concurrent callers share one fetch.
     async fn packed<F>(&self, key: &Key, fetch: impl FnOnce() -> F) -> Answer
     where
         F: Future<Output = Result<Vec<u8>, BodyError>> + Send + 'static,
@@ -219,7 +219,7 @@ impl Shelf {
         shared
     }
 
-    /// Keeps what was fetched; the first of those who waited does it.
+    /// Keeps the fetched body; only the first waiting caller does it.
     fn finish(&mut self, key: &Key, answer: &Answer) {
         if self.underway.remove(key).is_some()
             && let Ok(bytes) = answer
@@ -261,7 +261,7 @@ where
     Ok(found.uid().unwrap_or_default())
 }
 
-/// Fetches an object and packs its spec.
+/// Fetches an object and compresses its spec.
 async fn fetched<K>(api: &Api<K>, key: &Key) -> Result<Vec<u8>, BodyError>
 where
     K: Resource<DynamicType = ()> + HasSpec + Clone + std::fmt::Debug + DeserializeOwned,
@@ -352,7 +352,7 @@ mod tests {
                 bodies.packed(&key("a"), fetch).await
             }
         };
-        // One who asked first and goes away takes nobody's answer with them.
+        // If the first caller is dropped, the others still get the answer.
         let first = ask(bodies.clone());
         let mut first = Box::pin(first);
         assert!(first.as_mut().now_or_never().is_none());
@@ -401,7 +401,7 @@ mod tests {
             asked in proptest::collection::vec((0u8..12, 0usize..30), 0..60),
         ) {
             let bodies = Bodies::new(budget);
-            // The size of a body never changes, as the body does not.
+            // The size of a body never changes, because the body does not.
             let mut sizes: HashMap<u8, usize> = HashMap::new();
             let mut recent: Vec<u8> = Vec::new();
             for (name, size) in asked {
@@ -415,7 +415,7 @@ mod tests {
                 };
                 let answer = bodies.packed(&key, fetch).now_or_never();
                 prop_assert_eq!(answer.unwrap().unwrap().to_vec(), vec![name; size]);
-                // What should be there: the last used, as many as fit one after the other.
+                // Expected content: the most recently used bodies, as many as fit.
                 let was_kept = recent.contains(&name);
                 prop_assert_eq!(fetched.load(Ordering::Relaxed), usize::from(!was_kept));
                 recent.retain(|other| *other != name);

@@ -1,7 +1,7 @@
-//! The objects of a data plane as they are: those that a rendering names.
+//! The live objects of a data plane: those that a rendering names.
 //!
-//! Only reads. What cannot be read is an error, never an absence, so that a cluster which does not answer
-//! is not taken for an empty one.
+//! Only reads. An object that cannot be read is an error and never an absent object, so that a cluster
+//! without an answer does not look empty.
 
 use std::collections::HashMap;
 
@@ -14,29 +14,29 @@ use serde_json::Value;
 
 use super::diff::Identity;
 
-/// How many objects are asked for at a time.
+/// The largest number of concurrent requests.
 const AT_ONCE: usize = 8;
 
-/// Objects that are there, and kinds that are not.
+/// The live objects, and the kinds that the data plane does not have.
 #[derive(Debug, Default)]
 pub struct Live {
-    /// Those that are there.
+    /// The existing objects.
     pub objects: Vec<Value>,
     /// The kinds that the data plane does not have.
     pub unknown: Vec<String>,
 }
 
-/// Why the objects of a data plane cannot be read.
+/// The error of a failed read.
 #[derive(Debug, thiserror::Error)]
 #[error("{object}: {error}")]
 pub struct LiveError {
-    /// Which object.
+    /// The object.
     pub object: String,
-    /// Why.
+    /// The error.
     pub error: kube::Error,
 }
 
-/// Reads the objects that others name.
+/// Reads the live objects that have the kinds and names of `named`.
 pub async fn live(client: &Client, named: &[Value]) -> Result<Live, LiveError> {
     let mut live = Live::default();
     let mut kinds: HashMap<GroupVersionKind, Option<(ApiResource, Scope)>> = HashMap::new();
@@ -69,7 +69,7 @@ pub async fn live(client: &Client, named: &[Value]) -> Result<Live, LiveError> {
     Ok(live)
 }
 
-/// Reads the object that another one names.
+/// Reads the live object with the name of another object.
 fn read(
     client: &Client,
     object: &Value,
@@ -101,17 +101,19 @@ fn kind(object: &Value) -> Option<GroupVersionKind> {
     Some(GroupVersionKind::gvk(group, version, kind))
 }
 
-/// Tells whether an object has a name that can stand in the path of a request.
+/// Returns whether a name is safe in the path of a request.
+pub fn fits(name: &str) -> bool {
+    let is_fit = |c: char| c.is_ascii_graphic() && !"/%?#".contains(c);
+    !name.is_empty() && name != "." && name != ".." && name.chars().all(is_fit)
+}
+
+/// Returns whether the name and the namespace of an object are safe in the path of a request.
 fn is_named(object: &Value) -> bool {
-    let fits = |name: &str| {
-        let is_fit = |c: char| c.is_ascii_graphic() && !"/%?#".contains(c);
-        !name.is_empty() && name != "." && name != ".." && name.chars().all(is_fit)
-    };
     let said = |at: &str| object.pointer(at).and_then(Value::as_str);
     said("/metadata/name").is_some_and(fits) && said("/metadata/namespace").is_none_or(fits)
 }
 
-/// Asks how the data plane serves a kind; None where it does not.
+/// Finds the API resource of a kind on the data plane; None if it does not serve the kind.
 async fn found(
     client: &Client,
     kind: &GroupVersionKind,

@@ -1,4 +1,4 @@
-//! Moments as people type them: a time of the day, a day, how long ago.
+//! Parses times as users type them: a time of the day, a day, a duration ago.
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
@@ -6,16 +6,16 @@ use jiff::{Timestamp, ToSpan, Zoned};
 
 use crate::api::interval::Interval;
 
-/// A text that is no moment.
+/// A text that is not a time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a time; write 14:02, yesterday 14:02, 2026-01-31, 2026-01-31 14:02, 2026-01-31T14:02:00Z, or a duration ago: 20m, 2h, 7d"
 )]
 pub struct NotAMoment(pub String);
 
-/// Reads a moment as somebody in a time zone means it who types it now.
+/// Parses a time that a user types now in a time zone.
 ///
-/// A time of the day is the last one that has been: what lies ahead today was yesterday.
+/// A time of the day is in the past: if it is later than now, it is that of yesterday.
 pub fn read(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Timestamp, NotAMoment> {
     let words = text.trim();
     let here = now.to_zoned(zone.clone());
@@ -42,7 +42,7 @@ pub fn read(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Timestamp, No
     found.ok_or_else(|| NotAMoment(text.to_owned()))
 }
 
-/// Reads a time of the day, with or without seconds.
+/// Parses a time of the day, with or without seconds.
 fn time(text: &str) -> Option<Time> {
     let parts: Vec<&str> = text.split(':').collect();
     let number = |part: &&str| -> Option<i8> {
@@ -58,7 +58,7 @@ fn time(text: &str) -> Option<Time> {
     }
 }
 
-/// Reads a day in full; what else jiff takes for one is longer or shorter.
+/// Parses a full date. Other forms that jiff accepts have another length.
 fn day(text: &str) -> Option<Date> {
     text.parse()
         .ok()
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn what_people_type() {
         let now: Timestamp = "2026-11-17T13:30:00Z".parse().unwrap();
-        // An hour ahead of Greenwich in winter, two in summer.
+        // UTC+1 in winter, UTC+2 in summer.
         let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
         for (text, expected) in [
             ("now", "2026-11-17T13:30:00Z"),
@@ -125,7 +125,7 @@ mod tests {
             ("20m ago", "2026-11-17T13:10:00Z"),
             ("1h30m", "2026-11-17T12:00:00Z"),
             ("7d", "2026-11-10T13:30:00Z"),
-            // The clock jumps over it: what is meant is an hour later.
+            // The clock skips this time; the result is an hour later.
             ("2026-03-29 02:30", "2026-03-29T01:30:00Z"),
         ] {
             let expected: Timestamp = expected.parse().unwrap();

@@ -1,12 +1,10 @@
-//! Which GitOps tool owns a pin: what it owns is changed in git, for it puts its own back within seconds.
+//! Finds the GitOps tool that owns an object. The tool restores its own state within seconds, so users
+//! must change such an object in git.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
-use k8s_openapi::jiff::Timestamp;
 use kube::api::ObjectMeta;
 
-use crate::api::ReleasePin;
-
-/// A tool that makes a cluster agree with git.
+/// A GitOps tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GitOps {
     /// Argo CD.
@@ -16,7 +14,7 @@ pub enum GitOps {
 }
 
 impl GitOps {
-    /// Returns the name that people know it by.
+    /// Returns the name of the product.
     pub fn name(self) -> &'static str {
         match self {
             Self::ArgoCd => "Argo CD",
@@ -30,7 +28,7 @@ const FLUX_LABELS: [&str; 2] = [
     "kustomize.toolkit.fluxcd.io/name",
     "helm.toolkit.fluxcd.io/name",
 ];
-/// The field managers that the tools apply with.
+/// The field managers of the tools.
 const MANAGERS: [(&str, GitOps); 5] = [
     ("argocd-controller", GitOps::ArgoCd),
     ("argocd-application-controller", GitOps::ArgoCd),
@@ -39,13 +37,7 @@ const MANAGERS: [(&str, GitOps); 5] = [
     ("flux", GitOps::Flux),
 ];
 
-/// The field that a tool owns where it owns a pin.
-pub const OF_PIN: &[&str] = &["f:spec", "f:releaseRef"];
-/// The field that a tool owns where it owns a release.
-pub const OF_RELEASE: &[&str] = &["f:spec"];
-
-/// Finds the tool that owns an object: by its field manager on a field, by its labels or by its
-/// annotations.
+/// Finds the tool that owns an object: by the field manager of a field, by labels or by annotations.
 pub fn gitops(metadata: &ObjectMeta, field: &[&str]) -> Option<GitOps> {
     let fields = metadata.managed_fields.iter().flatten();
     let by_manager = fields.filter(|entry| owns(entry, field)).find_map(|entry| {
@@ -64,13 +56,7 @@ pub fn gitops(metadata: &ObjectMeta, field: &[&str]) -> Option<GitOps> {
         })
 }
 
-/// Returns the name of the Release that counts in a pin at `now`, whoever owns the pin.
-pub fn effective_release(pin: &ReleasePin, now: Timestamp) -> &str {
-    let owned = gitops(&pin.metadata, OF_PIN).is_some();
-    pin.spec.release_that_counts(now, owned)
-}
-
-/// Tells whether a manager owns a field, or something in it.
+/// Returns whether a manager owns a field, or a part of it.
 fn owns(entry: &ManagedFieldsEntry, field: &[&str]) -> bool {
     let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
     let found = field.iter();
@@ -87,15 +73,15 @@ mod tests {
 
     #[test]
     fn who_owns_what() {
-        let release = json!({"f:spec": {"f:releaseRef": {"f:name": {}}}});
+        let template = json!({"f:spec": {"f:template": {"f:image": {}}}});
         let labels = json!({"f:metadata": {"f:labels": {}}});
         let by = |manager: &str, fields: &serde_json::Value| json!({"managedFields": [{"manager": manager, "operation": "Apply", "fieldsV1": fields}]});
         for (metadata, expected) in [
             (json!({}), None),
-            (by("kubectl", &release), None),
-            (by("argocd-controller", &release), Some(GitOps::ArgoCd)),
+            (by("kubectl", &template), None),
+            (by("argocd-controller", &template), Some(GitOps::ArgoCd)),
             (by("argocd-controller", &labels), None),
-            (by("kustomize-controller", &release), Some(GitOps::Flux)),
+            (by("kustomize-controller", &template), Some(GitOps::Flux)),
             (
                 json!({"annotations": {"argocd.argoproj.io/tracking-id": "shop:x"}}),
                 Some(GitOps::ArgoCd),
@@ -106,7 +92,11 @@ mod tests {
             ),
         ] {
             let read: ObjectMeta = serde_json::from_value(metadata.clone()).unwrap();
-            assert_eq!(gitops(&read, OF_PIN), expected, "{metadata}");
+            assert_eq!(
+                gitops(&read, &["f:spec", "f:template"]),
+                expected,
+                "{metadata}"
+            );
         }
     }
 }

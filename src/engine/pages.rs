@@ -1,10 +1,10 @@
-//! Lists in pages, so that a long one costs the server no more at a time than a short one.
+//! Lists objects in pages, so that a long list does not overload the server.
 
 use kube::api::{Api, ListParams};
 use kube::core::PartialObjectMeta;
 use serde::de::DeserializeOwned;
 
-/// How many objects one request asks for.
+/// The page size.
 pub const PAGE: u32 = 500;
 
 /// Reads the metadata of all objects of a kind, page by page.
@@ -16,7 +16,7 @@ where
     let mut page = ListParams::default().limit(PAGE);
     loop {
         let list = match api.list_metadata(&page).await {
-            // The pages took longer than the server keeps them; in one piece it has to be.
+            // The continue token has expired; list again in one request.
             Err(kube::Error::Api(status))
                 if status.code == 410 && page.continue_token.is_some() =>
             {
@@ -32,7 +32,7 @@ where
     }
 }
 
-/// Reads all objects of a list, page by page, as the store has them and not as a cache does.
+/// Reads all objects of a list, page by page, from the store and not from the server's cache.
 pub async fn all<K>(api: &Api<K>, params: ListParams, size: u32) -> Result<Vec<K>, kube::Error>
 where
     K: Clone + DeserializeOwned + std::fmt::Debug,
@@ -41,7 +41,7 @@ where
     let mut page = params.clone().limit(size);
     loop {
         let list = match api.list(&page).await {
-            // The pages took longer than the server keeps them; in one piece it has to be.
+            // The continue token has expired; list again in one request.
             Err(kube::Error::Api(status))
                 if status.code == 410 && page.continue_token.is_some() =>
             {

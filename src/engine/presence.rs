@@ -1,7 +1,7 @@
-//! Whether a controller runs: without one nothing that is said of health can be trusted to be of today.
+//! Finds out whether a controller runs: without one, the recorded health may be out of date.
 //!
-//! In a cluster it renews a Lease; beside an embedded store it holds a lock on a file, which the operating
-//! system takes away from a process that ends.
+//! In a cluster the controller renews a Lease. For an embedded store it holds a lock on a file, which the
+//! operating system releases when the process ends.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -14,18 +14,18 @@ use kube::api::Api;
 use crate::api::labels;
 use crate::connect::{Connection, Target};
 
-/// What is known of the controller.
+/// Whether a controller runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// One runs.
+    /// A controller runs.
     Runs,
-    /// None does, for this reason.
+    /// No controller runs, for this reason.
     Absent(String),
-    /// We may not look.
+    /// Unknown, because we have no permission to read the Lease.
     Unknown,
 }
 
-/// Looks for the controller of a target; `now` is the server's time.
+/// Checks for the controller of a target; `now` is the server's time.
 pub async fn controller(connection: &Connection, now: Timestamp) -> Result<Presence, kube::Error> {
     match &connection.target {
         Target::Embedded { file } => Ok(beside(file)),
@@ -114,7 +114,8 @@ mod tests {
     fn a_controller_runs_while_a_process_holds_the_lock() {
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("store.db");
-        // No command: without the store it would start controllers on the cluster of the kubeconfig.
+        // The text contains no command: without the store it would start controllers on the cluster of
+        // the kubeconfig.
         assert_eq!(
             beside(&store),
             Presence::Absent("no process runs the controllers of this store".to_owned())

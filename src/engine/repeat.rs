@@ -1,15 +1,15 @@
-//! Requests that get no answer, and which of them may be sent again.
+//! Retries requests that get no answer.
 //!
-//! What reads, and what has the same effect twice, is repeated here. What has not is settled by who sent
-//! it: only they know what to look for.
+//! This module repeats reads and idempotent writes. For other writes the sender has to find out whether
+//! the write was made.
 
 use std::time::Duration;
 
-/// How often something is sent: a server that is restarted is back by then.
-pub(super) const ATTEMPTS: u32 = 10;
+/// The number of attempts; enough for a server to restart.
+pub const ATTEMPTS: u32 = 10;
 
-/// Tells whether an error leaves open what happened, or may be gone in a moment.
-pub(super) fn is_ambiguous(error: &kube::Error) -> bool {
+/// Returns whether an error leaves the result unknown, or may be temporary.
+pub fn is_ambiguous(error: &kube::Error) -> bool {
     match error {
         kube::Error::Api(status) => matches!(status.code, 408 | 429 | 500 | 502 | 503 | 504),
         kube::Error::Auth(_) | kube::Error::BuildRequest(_) => false,
@@ -17,14 +17,14 @@ pub(super) fn is_ambiguous(error: &kube::Error) -> bool {
     }
 }
 
-/// Waits before the next attempt, longer each time.
-pub(super) async fn pause(attempt: u32) {
+/// Waits before the next attempt, with exponential backoff up to 2 seconds.
+pub async fn pause(attempt: u32) {
     let grown = Duration::from_millis(10) * 2_u32.saturating_pow(attempt);
     tokio::time::sleep(grown.min(Duration::from_secs(2))).await;
 }
 
-/// Sends what may be sent twice until it is answered.
-pub(super) async fn repeat<T, F>(send: impl Fn() -> F) -> Result<T, kube::Error>
+/// Sends an idempotent request until there is an answer.
+pub async fn repeat<T, F>(send: impl Fn() -> F) -> Result<T, kube::Error>
 where
     F: Future<Output = Result<T, kube::Error>>,
 {

@@ -1,7 +1,7 @@
-//! Who the server takes us for, and what time it has.
+//! Our user name and the time, according to the server.
 //!
-//! What is claimed, held and collected is judged by the server's clock: those of two machines may
-//! disagree by more than a claim lasts.
+//! Claims, holds and collections use the server's clock: the clocks of two machines may differ by more
+//! than the duration of a claim.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
@@ -10,26 +10,26 @@ use kube::api::{Api, PostParams};
 
 use super::repeat::repeat;
 
-/// What time it is, by the server's clock: a plan may have been looked at for long before it is applied.
+/// Returns the current time by the server's clock. A plan may be applied long after it was made.
 pub type Clock<'a> = &'a (dyn Fn() -> Timestamp + Send + Sync);
 
-/// A difference below this is the way to the server and back, and the server's whole seconds.
+/// A smaller difference is only network delay and the server's whole seconds.
 const NOTICED: SignedDuration = SignedDuration::from_secs(5);
 
-/// What the server says of us.
+/// Our user name and clock difference, according to the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Whoami {
-    /// The user that it takes us for.
+    /// Our user name.
     pub user: String,
-    /// How far its clock is ahead of ours; zero where nobody would notice.
+    /// How far the server's clock is ahead of ours; zero if the difference is too small to matter.
     pub ahead: SignedDuration,
 }
 
-/// Asks the server; `clock` is ours.
+/// Asks the server; `clock` is our clock.
 pub async fn ask(client: &Client, clock: Clock<'_>) -> Result<Whoami, kube::Error> {
     let reviews: Api<SelfSubjectReview> = Api::all(client.clone());
     let (params, question) = (PostParams::default(), SelfSubjectReview::default());
-    // Before the first answer there may be a login; the time is that of the question that was answered.
+    // A login may delay the first attempts, so take the time after the attempt that was answered.
     let (review, asked) = repeat(|| async {
         let review = reviews.create(&params, &question).await?;
         Ok((review, clock()))

@@ -61,21 +61,21 @@ impl Arguments {
         self
     }
 
-    /// Adds a short flag and its value, as two arguments: git takes the second as the value of the first,
-    /// whatever it begins with.
+    /// Adds a short flag and its value, as two arguments: git reads the second as the value of the first,
+    /// whatever its first character is.
     pub(crate) fn short(mut self, flag: &'static str, value: impl AsRef<OsStr>) -> Self {
         self.flags.push(flag.into());
         self.flags.push(value.as_ref().to_owned());
         self
     }
 
-    /// Adds a value that stands by itself: a revision, a remote, a refspec, the name of a setting.
+    /// Adds a value without a flag: a revision, a remote, a refspec, the name of a setting.
     pub(crate) fn operand(mut self, value: impl AsRef<OsStr>) -> Self {
         self.operands.push(value.as_ref().to_owned());
         self
     }
 
-    /// Adds paths from the root of the work tree. Each means that path, whatever characters it has.
+    /// Adds paths from the root of the work tree. git reads each literally, whatever characters it has.
     pub(crate) fn paths<'p>(mut self, paths: impl IntoIterator<Item = &'p str>) -> Self {
         let paths = paths.into_iter().map(literal);
         self.paths.get_or_insert_default().extend(paths);
@@ -95,7 +95,7 @@ impl Arguments {
         self
     }
 
-    /// Returns the arguments in the order that git wants them in.
+    /// Returns the arguments in the order that git needs.
     ///
     /// Fails for an operand that begins with `-`, and for a value with a NUL character.
     pub(crate) fn list(&self) -> Result<Vec<OsString>, GitError> {
@@ -137,31 +137,31 @@ fn literal(path: &str) -> String {
     format!(":(literal){path}")
 }
 
-/// Writes paths as `--pathspec-from-file` reads them, separated by NUL characters. Each means that path,
-/// whatever characters it has.
+/// Formats paths for `--pathspec-from-file`, separated by NUL characters. git reads each literally, whatever
+/// characters it has.
 ///
-/// A variable could say so for all of them at once, but hooks inherit variables: their patterns would match
-/// nothing any more.
+/// An environment variable could do that for all paths, but hooks inherit variables: their patterns would no
+/// longer match.
 pub(super) fn pathspecs<'p>(paths: impl IntoIterator<Item = &'p str>) -> Vec<u8> {
     let paths = paths.into_iter().map(literal);
     paths.collect::<Vec<String>>().join("\0").into_bytes()
 }
 
-/// Tells whether a text is the full id of an object: 40 or 64 lowercase hex digits.
+/// Returns whether a text is the full id of an object: 40 or 64 lowercase hex digits.
 pub(super) fn is_object_id(text: &str) -> bool {
     let digits = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     matches!(text.len(), 40 | 64) && text.bytes().all(digits)
 }
 
-/// Tells whether a text is a name for a branch, by the rules of `git check-ref-format --branch`.
+/// Returns whether a text is a valid branch name, by the rules of `git check-ref-format --branch`.
 ///
-/// `HEAD` and `refs/heads/main` are other ways to write a branch, and no names.
+/// `HEAD` and `refs/heads/main` refer to a branch, but are not names.
 pub(super) fn is_branch_name(name: &str) -> bool {
     let bad = |c: char| c.is_ascii_control() || " ~^:?*[\\".contains(c);
     let part = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
     !name.starts_with(['-', '/'])
         && !name.starts_with("refs/")
-        && name != "HEAD"
+        && !matches!(name, "HEAD" | "@")
         && !name.ends_with('.')
         && !name.contains("..")
         && !name.contains("@{")
@@ -169,24 +169,24 @@ pub(super) fn is_branch_name(name: &str) -> bool {
         && name.split('/').all(part)
 }
 
-/// Why a text is no address of a repository that bowline passes to git.
+/// The reasons why bowline does not pass a text to git as the address of a repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoAddress {
-    /// It is a word.
+    /// The text is a single word.
     #[error("no remote has this name")]
     Word,
-    /// Git would read it as an option, or ssh would.
+    /// git or ssh would read the text as an option.
     #[error("it or its host begins with \"-\"")]
     Option,
-    /// It has a line break or another control character.
+    /// The text has a line break or another control character.
     #[error("it has a control character")]
     Control,
-    /// Git would run a program that the address names.
+    /// git would run a program that the address names.
     #[error("only https, http, ssh, git and file addresses are allowed")]
     Transport,
 }
 
-/// Checks the address of a repository that stands where the name of a remote is expected.
+/// Checks the address of a repository that a user gave instead of the name of a remote.
 ///
 /// `ext::COMMAND` runs a command, and `NAME::...` and `NAME://...` run the program `git-remote-NAME`.
 pub(super) fn check_address(text: &str) -> Result<(), NoAddress> {
@@ -203,20 +203,20 @@ pub(super) fn check_address(text: &str) -> Result<(), NoAddress> {
     }
     let host = match text.split_once("://") {
         Some((scheme, rest)) if scheme.chars().all(of_scheme) => {
-            let scheme = scheme.to_ascii_lowercase();
+            // git compares them exactly: `FILE://` runs the program `git-remote-FILE`.
             let known = ["https", "http", "ssh", "git", "file", "git+ssh", "ssh+git"];
-            if !known.contains(&scheme.as_str()) {
+            if !known.contains(&scheme) {
                 return Err(NoAddress::Transport);
             }
             rest.split('/').next().unwrap_or_default()
         }
-        // As in `user@host:path`.
+        // For example `user@host:path`.
         _ if !text.contains(['/', ':', '\\']) && !matches!(text, "." | "..") => {
             return Err(NoAddress::Word);
         }
         _ => text.split([':', '/']).next().unwrap_or_default(),
     };
-    // The part before `@` is a user, or the beginning of what ssh reads as an option.
+    // The part before `@` is a user, or a text that ssh reads as an option.
     match host.split('@').any(|part| part.starts_with('-')) {
         true => Err(NoAddress::Option),
         false => Ok(()),

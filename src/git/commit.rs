@@ -1,9 +1,8 @@
-//! Edits of files as one commit, on the branch that is checked out or on another one.
+//! Edits files in one commit, on the checked out branch or on another one.
 //!
-//! On the branch that is checked out the files are edited first and `git commit --only` takes them: hooks see
-//! what they always see, signatures are made where the configuration says so, and what the user has staged
-//! of other files stays staged and uncommitted. Another branch is the matter of [`super::elsewhere`]. What
-//! hooks made of the commit is the matter of [`super::read_back`].
+//! On the checked out branch, bowline edits the files and runs `git commit --only` on them: hooks run as
+//! usual, commits are signed as configured, and other files that the user has staged stay staged.
+//! [`super::elsewhere`] commits to another branch. [`super::read_back`] checks what hooks did to the commit.
 
 mod error;
 
@@ -20,19 +19,19 @@ use super::{GitError, State, WorkTree, told};
 pub use error::CommitError;
 pub(super) use error::words;
 
-/// What becomes of one file.
+/// The edit of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileEdit {
     /// The path from the root of the work tree, with `/`.
     pub path: String,
-    /// What the file said when the edit was made; None where it was not there.
+    /// The content that the plan read. None: the file did not exist.
     pub before: Option<Vec<u8>>,
-    /// What it says afterwards; None where it goes.
+    /// The new content. None: the file is deleted.
     pub after: Option<Vec<u8>>,
 }
 
 impl FileEdit {
-    /// Returns what puts the file back.
+    /// Returns the edit that restores the file.
     pub fn reversed(self) -> Self {
         Self {
             path: self.path,
@@ -42,31 +41,31 @@ impl FileEdit {
     }
 }
 
-/// A commit that is wanted.
+/// A planned commit.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
-    /// The files.
+    /// The edits.
     pub edits: &'a [FileEdit],
-    /// The message, trailers included.
+    /// The message, including trailers.
     pub message: &'a str,
     /// Identifies the operation in the trailers of the message.
     pub operation: &'a str,
-    /// The branch; the one that is checked out where it is left out.
+    /// The branch. None: the checked out branch.
     pub branch: Option<&'a str>,
-    /// Tells whether two states of a file mean the same.
+    /// Compares two states of a file by their meaning.
     pub means_the_same: MeansTheSame,
 }
 
-/// Tells whether two states of the file at a path mean the same, whatever their form; None is a file that is
-/// not there.
+/// Returns whether two states of a file have the same meaning, ignoring their formatting. None: the file does
+/// not exist.
 pub type MeansTheSame = fn(path: &str, one: Option<&[u8]>, other: Option<&[u8]>) -> bool;
 
-/// A commit that git made and bowline read back. Its files mean the same as the edits.
+/// A commit that git made and bowline read back. Its files have the same meaning as the edits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
-    /// Its id.
+    /// The commit id.
     pub commit: String,
-    /// The branch that it is on.
+    /// The branch of the commit.
     pub branch: String,
     /// The first line of its message.
     pub subject: String,
@@ -76,10 +75,10 @@ pub struct Made {
     pub notes: Vec<CommitNote>,
 }
 
-/// How long somebody else's git may take.
+/// The longest wait for another git process.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The right to commit in a work tree; others wait for it.
+/// The right to commit in a work tree; other processes wait for it.
 #[derive(Debug)]
 pub struct Turn<'w> {
     pub(super) tree: &'w WorkTree,
@@ -87,7 +86,7 @@ pub struct Turn<'w> {
 }
 
 impl WorkTree {
-    /// Waits for the right to commit, and clears up after whoever was interrupted.
+    /// Waits for the right to commit, and cleans up after an interrupted commit.
     pub fn turn(&self) -> Result<(Turn<'_>, Option<Interrupted>), CommitError> {
         let notes = self.notes();
         let failed = |error| GitError::File {
@@ -106,7 +105,7 @@ impl WorkTree {
         Ok((turn, interrupted))
     }
 
-    /// Waits until nobody else's git works on the index.
+    /// Waits until no other git process uses the index.
     fn wait_for_git(&self) -> Result<(), CommitError> {
         let lock = self.git_dir().join("index.lock");
         let begun = Instant::now();
@@ -119,7 +118,7 @@ impl WorkTree {
         Ok(())
     }
 
-    /// Writes a file of git's directory, whole or not at all.
+    /// Writes a file in git's directory atomically.
     pub(super) fn write_private(&self, file: &Path, bytes: &[u8]) -> Result<(), GitError> {
         let new = file.with_extension("new");
         let write = || {
@@ -134,7 +133,7 @@ impl WorkTree {
         })
     }
 
-    /// Runs a command on paths that [`pathspecs`] wrote.
+    /// Runs a command on the paths of [`pathspecs`].
     pub(super) fn on_paths(&self, command: Arguments, paths: &[u8]) -> Result<String, GitError> {
         let command = command.flag("--pathspec-from-file=-");
         let command = command.flag("--pathspec-file-nul");
@@ -142,10 +141,10 @@ impl WorkTree {
         told(command.command(), output)
     }
 
-    /// Replaces a file of the work tree, whole or not at all, and keeps its permissions.
+    /// Replaces a file of the work tree atomically, and keeps its permissions.
     pub fn replace(&self, path: &str, bytes: &[u8]) -> Result<(), GitError> {
         let file = self.inside(path)?;
-        // However long the path is, its name beside git's is not.
+        // The temporary name stays short, however long the path is.
         let name = hash(path.as_bytes());
         let aside = self
             .notes()
@@ -180,7 +179,7 @@ impl WorkTree {
 }
 
 impl WorkTree {
-    /// Looks whether a commit could be made as things stand; nothing is changed.
+    /// Checks whether the commit could be made now. Changes nothing.
     pub fn admits(&self, wanted: &Wanted<'_>) -> Result<State, CommitError> {
         let state = self.state()?;
         let own = state.branch.as_deref();
@@ -203,7 +202,7 @@ impl WorkTree {
         Ok(state)
     }
 
-    /// Every file has to be as it was when the edit was made, and as it was committed.
+    /// Checks that every file is as the plan read it, and committed.
     fn check(&self, state: &State, wanted: &Wanted<'_>) -> Result<(), CommitError> {
         for edit in wanted.edits {
             let path = || edit.path.clone();
@@ -220,7 +219,7 @@ impl WorkTree {
                 return Err(CommitError::Changed { path: path() });
             }
         }
-        // A file that git does not know yet would bring more into the commit than was planned.
+        // A file that git does not track would add more to the commit than planned.
         let known: Vec<String> = wanted
             .edits
             .iter()
@@ -230,12 +229,12 @@ impl WorkTree {
         self.tracks(&known)
     }
 
-    /// Refuses files that git does not know, or does not look at.
+    /// Refuses files that git does not track, or that it does not check for changes.
     fn tracks(&self, paths: &[String]) -> Result<(), CommitError> {
         if paths.is_empty() {
             return Ok(());
         }
-        // `H path`; another letter for what is not looked at.
+        // `H path`; another letter if git does not check the file.
         let listed = self.ask(Arguments::plain("ls-files", ["-v", "-z"]))?;
         let tags: HashMap<&str, &str> = listed
             .split('\0')
@@ -257,7 +256,7 @@ impl WorkTree {
 }
 
 impl Turn<'_> {
-    /// Makes the commit, or nothing at all.
+    /// Makes the commit, or changes nothing.
     pub fn commit(&self, wanted: &Wanted<'_>) -> Result<Made, CommitError> {
         let state = self.tree.admits(wanted)?;
         match (wanted.branch, state.branch.clone()) {
@@ -285,38 +284,79 @@ impl Turn<'_> {
             .map_err(CommitError::from)
             .and_then(|()| self.commit_only(&message, wanted.edits));
         if let Err(error) = made {
-            self.undo(&journal, error)?;
+            self.undo(&journal, wanted.edits, error)?;
         }
-        let read = self.read_back_here(state.head.as_deref(), branch, wanted, &journal);
+        let read = self.read_back_here(state, branch, wanted, &journal);
         let ended = tree.end_journal();
         let mut made = read?;
-        // The commit is made, whatever becomes of the journal.
+        // The commit is made, even if the journal cannot be removed.
         let left = ended.err().map(|error| error.to_string());
         made.notes.extend(left.map(CommitNote::JournalLeft));
         Ok(made)
     }
 
-    /// Puts everything back, unless the commit was made all the same: git can be stopped after it.
-    fn undo(&self, journal: &Journal, error: CommitError) -> Result<(), CommitError> {
+    /// Restores everything, unless the commit was made before git failed. The files are restored without
+    /// git: whatever made the commit fail can make `git restore` fail too.
+    fn undo(
+        &self,
+        journal: &Journal,
+        edits: &[FileEdit],
+        error: CommitError,
+    ) -> Result<(), CommitError> {
         let tree = self.tree;
         if tree.commit_of("HEAD")? != journal.head && tree.is_made(journal)? {
             return Ok(());
         }
-        // Where putting back fails as well, the journal stays for the next one.
-        let (_, left) = tree.put_back(journal)?;
-        let created = journal.files.iter().filter(|noted| noted.created);
-        let created: Vec<&str> = created.map(|noted| noted.path.as_str()).collect();
-        let (new, left): (Vec<String>, Vec<String>) = left
-            .into_iter()
-            .partition(|path| created.contains(&path.as_str()));
-        if !new.is_empty() {
-            tree.forget(&new.iter().map(String::as_str).collect::<Vec<_>>())?;
+        let (mut left, mut new) = (Vec::new(), Vec::new());
+        for edit in edits {
+            let restored = self.restore(edit).map_err(|why| CommitError::NotRestored {
+                path: edit.path.clone(),
+                why,
+                error: error.to_string(),
+            })?;
+            match (restored, &edit.before) {
+                (true, _) => {}
+                (false, Some(_)) => left.push(edit.path.clone()),
+                (false, None) => new.push(edit.path.clone()),
+            }
+        }
+        // A failed `git commit --only` leaves the index as it was, but for the names of new files and for the
+        // files that a hook has staged.
+        let known = edits.iter().filter(|edit| edit.before.is_some());
+        let known = pathspecs(known.map(|edit| edit.path.as_str()));
+        if !known.is_empty() {
+            let unstage = Arguments::plain("restore", ["--source=HEAD", "--staged"]);
+            let _ = tree.on_paths(unstage, &known);
+        }
+        let created = edits.iter().filter(|edit| edit.before.is_none());
+        let created: Vec<&str> = created.map(|edit| edit.path.as_str()).collect();
+        if !created.is_empty() {
+            tree.forget(&created)?;
         }
         tree.end_journal()?;
         Err(match error {
             CommitError::Refused { said, .. } => CommitError::Refused { said, left, new },
             error => error,
         })
+    }
+
+    /// Restores a file that still has the planned content. Returns false if a hook or a user has changed it
+    /// meanwhile.
+    fn restore(&self, edit: &FileEdit) -> Result<bool, GitError> {
+        let tree = self.tree;
+        let file = tree.inside(&edit.path)?;
+        let there = std::fs::read(&file).ok();
+        if there == edit.before {
+            return Ok(true);
+        }
+        if there != edit.after {
+            return Ok(false);
+        }
+        match &edit.before {
+            Some(bytes) => tree.replace(&edit.path, bytes)?,
+            None => std::fs::remove_file(&file).map_err(|error| GitError::File { file, error })?,
+        }
+        Ok(true)
     }
 
     fn edit(&self, edits: &[FileEdit]) -> Result<(), GitError> {
@@ -341,10 +381,12 @@ impl Turn<'_> {
         };
         let created = paths(&|edit| edit.before.is_none());
         if !created.is_empty() {
-            // Git commits only what it knows by name.
+            // git commits a new file by name only if it is in the index.
             tree.on_paths(Arguments::plain("add", ["--intent-to-add"]), &created)?;
         }
         let commit = Arguments::plain("commit", ["--only", "--quiet", "--cleanup=whitespace"]);
+        // The message is UTF-8, whatever the user configured.
+        let commit = commit.setting("i18n.commitEncoding=UTF-8");
         tree.on_paths(commit.value("--file", message), &paths(&|_| true))
             .map(drop)
             .map_err(CommitError::refused)

@@ -1,8 +1,8 @@
-//! A commit to a branch that is not checked out.
+//! Commits to a branch that is not checked out.
 //!
-//! Nothing of the work tree or of the user's index is touched: the commit is put together in an index of its
-//! own, and the branch moves by compare-and-swap. `commit-msg` is the only hook that runs, for the others
-//! look at the work tree; whether it is signed is asked of the configuration, as `git commit` does.
+//! The work tree and the user's index stay unchanged: the commit is built in a separate index, and the branch
+//! moves by compare-and-swap. Only the hook `commit-msg` runs, because the other hooks use the work tree. The
+//! configuration decides whether the commit is signed, as for `git commit`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::commit::{CommitError, FileEdit, Made, Turn, Wanted};
 use super::{GitError, State, WorkTree, told};
 
 impl Turn<'_> {
-    /// Commits to a branch that is not checked out here.
+    /// Commits to a branch that is not checked out in this work tree.
     pub(super) fn elsewhere(
         &self,
         state: &State,
@@ -26,10 +26,10 @@ impl Turn<'_> {
         let base = base.ok_or(CommitError::Detached)?;
         let index = tree.notes().join("index");
         let built = self.build(&index, &base, wanted);
-        // It is put together anew every time.
+        // The index is built anew for each commit.
         let _ = std::fs::remove_file(&index);
         let commit = built?;
-        // Nothing has it yet, so there is nothing to take back.
+        // No branch has the commit yet, so nothing has to be taken back.
         let read = tree.read_back(Some(&base), &commit, wanted)?;
         let made = read
             .made(branch, false)
@@ -80,6 +80,7 @@ impl Turn<'_> {
         let hook = Arguments::plain("hook", ["run", "--ignore-missing", "commit-msg"]);
         run(hook.behind_dashes(&message), b"").map_err(CommitError::refused)?;
         let mut arguments = Arguments::of("commit-tree")
+            .setting("i18n.commitEncoding=UTF-8")
             .short("-p", base)
             .short("-F", &message)
             .operand(made.trim());
@@ -105,7 +106,7 @@ impl Turn<'_> {
         "100644"
     }
 
-    /// Tells whether the configuration wants commits signed; `git commit` asks it by itself.
+    /// Returns whether the configuration requires signed commits; `git commit` reads that by itself.
     fn signs(&self) -> Result<bool, GitError> {
         let question = Arguments::plain("config", ["--type=bool", "--get", "commit.gpgSign"]);
         let output = self.tree.output(self.tree.root(), &question, &[], b"")?;
@@ -117,7 +118,7 @@ fn reference(branch: &str) -> String {
     format!("refs/heads/{branch}")
 }
 
-/// Refuses a text that is no name for a branch.
+/// Refuses a text that is not a valid branch name.
 pub fn check_branch_name(name: &str) -> Result<(), CommitError> {
     match is_branch_name(name) {
         true => Ok(()),
@@ -126,7 +127,7 @@ pub fn check_branch_name(name: &str) -> Result<(), CommitError> {
 }
 
 impl WorkTree {
-    /// Looks whether a commit could be made on a branch that is not checked out here.
+    /// Checks whether a commit could be made on a branch that is not checked out in this work tree.
     pub(super) fn admits_elsewhere(
         &self,
         state: &State,
@@ -151,7 +152,7 @@ impl WorkTree {
         }
     }
 
-    /// The files have to be on the branch as they are here.
+    /// Checks that the branch has the same files as the work tree.
     fn same_as(
         &self,
         base: &str,
@@ -169,7 +170,7 @@ impl WorkTree {
         }
     }
 
-    /// Finds the work tree that a branch is checked out in.
+    /// Returns the work tree in which a branch is checked out.
     fn checked_out(&self, reference: &str) -> Result<Option<String>, GitError> {
         let listed = self.ask(Arguments::plain("worktree", ["list", "--porcelain"]))?;
         let mut place = None;
@@ -184,7 +185,7 @@ impl WorkTree {
         Ok(None)
     }
 
-    /// Tells whether a branch is being rebased in some work tree: what is put on it meanwhile would stop that.
+    /// Returns whether a branch is being rebased in a work tree: a new commit on it would stop the rebase.
     fn is_rebased(&self, reference: &str) -> Result<bool, GitError> {
         let question =
             Arguments::plain("rev-parse", ["--path-format=absolute", "--git-common-dir"]);

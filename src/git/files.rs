@@ -1,4 +1,4 @@
-//! The files of a work tree: which there are, which changed, and which paths are its own.
+//! The files of a work tree: the list, the changed ones, and the check of paths.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -7,7 +7,8 @@ use super::arguments::Arguments;
 use super::{GitError, WorkTree, told};
 
 impl WorkTree {
-    /// Returns the file at a path of the work tree; a path that leads out of it, be it by a link, is refused.
+    /// Returns the file at a path of the work tree. Refuses a path that leaves the work tree, also through a
+    /// link.
     pub fn inside(&self, path: &str) -> Result<PathBuf, GitError> {
         let mut file = self.root.clone();
         for (at, part) in path.split('/').enumerate() {
@@ -25,7 +26,7 @@ impl WorkTree {
         Ok(file)
     }
 
-    /// Tells whether git ignores what is written to a path.
+    /// Returns whether git ignores a path.
     pub fn ignores(&self, path: &str) -> Result<bool, GitError> {
         let question = Arguments::plain("check-ignore", ["--quiet"]).operand(format!("./{path}"));
         let output = self.output(&self.root, &question, &[], b"")?;
@@ -35,7 +36,7 @@ impl WorkTree {
         }
     }
 
-    /// Lists the files below the directory that was named that are not as in a commit, or not in git at all.
+    /// Lists the files below the scope that differ from a commit, or that git does not track.
     pub fn changed_since(&self, commit: &str) -> Result<Vec<String>, GitError> {
         let question = Arguments::plain("diff", ["--name-only", "-z", "--no-renames"]);
         let question = question.operand(commit).below();
@@ -50,7 +51,7 @@ impl WorkTree {
         Ok(files.map(str::to_owned).collect())
     }
 
-    /// Lists the files below the directory that was named: tracked ones, and others that are not ignored.
+    /// Lists the files below the scope: tracked ones, and untracked ones that are not ignored.
     pub fn files(&self) -> Result<Files, GitError> {
         let question = Arguments::plain(
             "ls-files",
@@ -72,19 +73,19 @@ impl WorkTree {
 /// The files that git lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
-    /// Their paths.
+    /// The paths.
     pub paths: Vec<String>,
-    /// Those that need not be there, for the checkout is sparse, with their blobs.
+    /// The files that a sparse checkout leaves out, with their blobs.
     pub left_out: Vec<(String, String)>,
-    /// The symbolic links, and the paths that git does not track and that may be links.
+    /// The symbolic links, and the untracked paths that may be links.
     pub links: Vec<String>,
     /// The submodules.
     pub submodules: BTreeSet<String>,
 }
 
 impl Files {
-    /// Reads what `ls-files -z -s -t` prints: `H 100644 BLOB 0<TAB>PATH` of what git tracks, `? PATH` of
-    /// what it does not.
+    /// Parses the output of `ls-files -z -s -t`: `H 100644 BLOB 0<TAB>PATH` for a tracked file, `? PATH` for
+    /// an untracked one.
     fn read(listed: &str) -> Self {
         let mut files = Self::default();
         for line in listed.split('\0') {
@@ -109,7 +110,7 @@ impl Files {
             }
             files.paths.push(path.to_owned());
         }
-        // What is in conflict is listed once for each side.
+        // A file in conflict is listed once for each side.
         files.paths.dedup();
         files
     }

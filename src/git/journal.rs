@@ -1,8 +1,8 @@
-//! What a commit is about to do to the work tree, written down before it does it.
+//! The journal of a commit: written before the first change of the work tree.
 //!
-//! No system renames several files at once. Whoever is killed in between leaves a note in git's directory;
-//! the next one who wants to commit puts back what was not committed, or finds that it was. A file that
-//! somebody has changed since is left alone, and said.
+//! No system can rename several files atomically. A killed process leaves a journal in git's directory; the
+//! next commit restores the files that were not committed, or finds that they were. A file that a user has
+//! changed since is not restored but reported.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::arguments::{Arguments, is_object_id, pathspecs};
 use super::{GitError, WorkTree};
 
-/// What is about to be done.
+/// The planned changes of the work tree.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Journal {
     pub(super) operation: String,
@@ -21,36 +21,36 @@ pub(super) struct Journal {
     pub(super) files: Vec<Noted>,
 }
 
-/// A file that is about to change.
+/// A file of the journal.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Noted {
     pub(super) path: String,
-    /// Whether it was not there before.
+    /// Whether the file is new.
     pub(super) created: bool,
-    /// The hash of what is about to stand there; None where it is about to go.
+    /// The hash of the planned content. None: the file is deleted.
     pub(super) after: Option<String>,
 }
 
-/// What became of a commit that was interrupted.
+/// The result of the recovery of an interrupted commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Interrupted {
     /// The commit was made.
     Committed {
-        /// Its subject.
+        /// The subject of the commit.
         subject: String,
     },
-    /// It was not; these files were put back, and those were changed by somebody since.
+    /// The commit was not made, and the files are restored.
     PutBack {
-        /// Its subject.
+        /// The subject of the commit.
         subject: String,
-        /// How many files were put back.
+        /// The number of restored files.
         files: usize,
-        /// The files that somebody changed, which were left alone.
+        /// The files that a user has changed since, which are not restored.
         left: Vec<String>,
     },
-    /// Somebody has committed something else since; nothing was touched.
+    /// A user has made another commit since; no file was changed.
     Overtaken {
-        /// Its subject.
+        /// The subject of the interrupted commit.
         subject: String,
     },
 }
@@ -68,7 +68,7 @@ impl std::fmt::Display for Interrupted {
             } => {
                 write!(
                     f,
-                    "\"{subject}\" was interrupted before its commit: {files} files were put back"
+                    "\"{subject}\" was interrupted before its commit: {files} files were restored"
                 )?;
                 match left.is_empty() {
                     true => Ok(()),
@@ -93,7 +93,7 @@ pub(super) fn hash(bytes: &[u8]) -> String {
 }
 
 impl WorkTree {
-    /// Returns the directory for what bowline notes beside git.
+    /// Returns bowline's directory inside git's directory.
     pub(super) fn notes(&self) -> PathBuf {
         self.git_dir().join("bowline")
     }
@@ -102,7 +102,7 @@ impl WorkTree {
         self.notes().join("journal.json")
     }
 
-    /// Says whether an action was interrupted in this work tree, and which.
+    /// Returns the subject of the interrupted commit in this work tree, if there is one.
     pub fn interrupted(&self) -> Option<String> {
         self.journal().map(|journal| journal.subject)
     }
@@ -127,10 +127,10 @@ impl WorkTree {
         }
     }
 
-    /// Finishes or undoes what was interrupted; the caller holds the lock.
+    /// Completes or undoes an interrupted commit. The caller holds the lock.
     pub(super) fn recover(&self) -> Result<Option<Interrupted>, GitError> {
         let Some(journal) = self.journal() else {
-            // What was cut off while it was written announced nothing yet.
+            // An incomplete journal means that no file was changed yet.
             self.end_journal()?;
             return Ok(None);
         };
@@ -152,7 +152,7 @@ impl WorkTree {
         Ok(Some(became))
     }
 
-    /// Tells whether a commit of the operation is among those that came since.
+    /// Returns whether the newer commits include one of the operation.
     pub(super) fn is_made(&self, journal: &Journal) -> Result<bool, GitError> {
         let head = journal.head.as_deref().filter(|head| is_object_id(head));
         let commits = self.log("HEAD", head)?;
@@ -163,7 +163,7 @@ impl WorkTree {
         }))
     }
 
-    /// Puts back what is as the journal says it would be.
+    /// Restores the files that still have the content of the journal.
     pub(super) fn put_back(&self, journal: &Journal) -> Result<(usize, Vec<String>), GitError> {
         let (mut restored, mut left) = (Vec::new(), Vec::new());
         let mut removed = Vec::new();
@@ -173,7 +173,7 @@ impl WorkTree {
             match (there == noted.after, noted.created) {
                 (true, true) if noted.after.is_some() => removed.push(noted.path.as_str()),
                 (true, _) => restored.push(noted.path.as_str()),
-                // It was not begun with, or it is somebody else's by now.
+                // bowline had not created the file yet. If it exists, a user has created it since.
                 (false, true) if there.is_none() => removed.push(noted.path.as_str()),
                 (false, true) => left.push(noted.path.clone()),
                 (false, false) if dirty.contains(&noted.path) => left.push(noted.path.clone()),
@@ -200,18 +200,18 @@ impl WorkTree {
         Ok((restored.len() + removed.len(), left))
     }
 
-    /// Returns the hash of what a file is now; None where it is not there.
+    /// Returns the hash of the current content of a file. None: the file does not exist.
     fn noted_now(&self, noted: &Noted) -> Result<Option<String>, GitError> {
         let file = self.inside(&noted.path)?;
         Ok(std::fs::read(file).ok().map(|bytes| hash(&bytes)))
     }
 
-    /// Tells whether a file is as the journal says that it is about to be.
+    /// Returns whether a file has the planned content of the journal.
     pub(super) fn is_as_noted(&self, noted: &Noted) -> Result<bool, GitError> {
         Ok(self.noted_now(noted)? == noted.after)
     }
 
-    /// Takes files out of the index; on disk they stay as they are.
+    /// Removes files from the index, and keeps them on disk.
     pub(super) fn forget(&self, paths: &[&str]) -> Result<(), GitError> {
         let remove = Arguments::plain("rm", ["--cached", "--force", "--quiet", "--ignore-unmatch"]);
         let paths = pathspecs(paths.iter().copied());

@@ -1,4 +1,4 @@
-//! What was committed: who, when, why, and which files.
+//! The log of commits: the author, the time, the message and the files.
 
 use std::collections::{BTreeSet, HashSet};
 use std::iter::Peekable;
@@ -9,44 +9,44 @@ use jiff::Timestamp;
 use super::arguments::Arguments;
 use super::{GitError, WorkTree};
 
-/// One commit with the files that it changed, against its first parent.
+/// A commit with the files that it changed against its first parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
-    /// Its id.
+    /// The commit id.
     pub id: String,
-    /// Its parents; the first is the branch that it was made on.
+    /// The parents; the first is the branch that the commit was made on.
     pub parents: Vec<String>,
-    /// Who wrote the change, as `Name <address>`.
+    /// The author, as `Name <address>`.
     pub author: String,
-    /// When the change was made; a rebase and a merge leave that as it was.
+    /// The author time; a rebase or a merge keeps it.
     pub written: Timestamp,
-    /// When it was committed.
+    /// The commit time.
     pub at: Timestamp,
     /// The whole message.
     pub message: String,
-    /// What it changed.
+    /// The changed files.
     pub files: Vec<Changed>,
 }
 
 /// A file that a commit changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// The path before, where it was renamed.
+    /// The old path, if the file was renamed.
     pub from: Option<String>,
-    /// The path; of a removed file, the one that it had.
+    /// The path; for a removed file, its last path.
     pub path: String,
-    /// The blob before; None where the file was not there.
+    /// The old blob. None: the file is new.
     pub old: Option<String>,
-    /// The blob afterwards; None where the file was removed.
+    /// The new blob. None: the file was removed.
     pub blob: Option<String>,
-    /// Whether the file was not there before, under whatever name.
+    /// Whether the file did not exist before, under any name.
     pub added: bool,
 }
 
-/// A trailer: its word and its value.
+/// A trailer: its key and its value.
 pub type Trailer<'m> = (&'m str, &'m str);
 
-/// The lines of a paragraph, and its trailers where it is made of them.
+/// The lines of a paragraph, and its trailers if it consists of them.
 type Part<'m> = (Vec<&'m str>, Option<Vec<Trailer<'m>>>);
 
 impl Commit {
@@ -55,7 +55,7 @@ impl Commit {
         self.message.lines().next().unwrap_or_default()
     }
 
-    /// Says that it is what an audit entry was read from.
+    /// Returns the commit as the recorder of an audit entry.
     pub fn recorder(&self) -> String {
         format!("git commit {}", self.id.get(..12).unwrap_or_default())
     }
@@ -65,8 +65,8 @@ impl Commit {
         self.trailer_paragraphs().into_iter().flatten().collect()
     }
 
-    /// Returns the trailers by paragraph: the last one, where every line of it is `Word: value`, and all
-    /// others of ours, for a squash puts the messages of many commits into one.
+    /// Returns the trailers by paragraph: the last paragraph, if every line of it is `Word: value`, and all
+    /// other paragraphs with trailers of bowline, because a squash joins the messages of many commits.
     pub fn trailer_paragraphs(&self) -> Vec<Vec<Trailer<'_>>> {
         let parts = self.parts().into_iter();
         parts.filter_map(|(_, trailers)| trailers).collect()
@@ -92,7 +92,7 @@ pub(super) fn own_trailers(message: &str) -> Vec<Trailer<'_>> {
     trailers.flatten().filter(own).collect()
 }
 
-/// Returns the paragraphs behind the subject, each with its trailers where it is made of them.
+/// Returns the paragraphs after the subject, each with its trailers if it consists of them.
 fn parts(message: &str) -> Vec<Part<'_>> {
     let lines: Vec<&str> = message.trim_end().lines().collect();
     let paragraphs = lines.split(|line| line.trim().is_empty());
@@ -110,13 +110,13 @@ fn parts(message: &str) -> Vec<Part<'_>> {
         .collect()
 }
 
-/// How every trailer of ours begins.
+/// The prefix of all trailers of bowline.
 const OURS: &str = "Bowline-";
 
-/// Reads a paragraph of trailers; None where it is none.
+/// Parses a paragraph of trailers. None: it is another paragraph.
 fn trailers<'m>(lines: &[&'m str]) -> Option<Vec<Trailer<'m>>> {
     let lines = lines.iter().map(|line| line.trim());
-    // What `cherry-pick -x` adds stands among the trailers and is none.
+    // The line that `cherry-pick -x` adds is among the trailers but is not one.
     let lines = lines.filter(|line| !line.starts_with("(cherry picked from commit "));
     let read: Option<Vec<Trailer<'_>>> = lines
         .map(|line| {
@@ -128,10 +128,10 @@ fn trailers<'m>(lines: &[&'m str]) -> Option<Vec<Trailer<'m>>> {
     read.filter(|read| !read.is_empty())
 }
 
-/// Begins a commit; no id and no mode begins so.
+/// The start of a commit in the output; no id and no mode starts with it.
 const BEGIN: &str = "\u{1}commit\u{1}";
 
-/// What makes git's answer ours, whatever the user's configuration says.
+/// The flags that make the output independent of the user's configuration.
 const PLAIN: [&str; 5] = [
     "log.showSignature=false",
     "log.showRoot=true",
@@ -141,11 +141,12 @@ const PLAIN: [&str; 5] = [
 ];
 
 impl WorkTree {
-    /// Lists the commits of a revision, or those that it has and an older one does not, newest first. A merge
-    /// has the files that it changed against its first parent.
+    /// Lists the commits of a revision, newest first. With `since`, lists only the commits that the older
+    /// revision does not have. A merge has the files that it changed against its first parent.
     pub fn log(&self, revision: &str, since: Option<&str>) -> Result<Vec<Commit>, GitError> {
         match self.log_with("--find-renames", revision, since) {
-            // To compare files one has to have them; that they are the same is told by their ids.
+            // Similarity needs the blobs, which a partial clone may lack. A rename without an edit keeps the
+            // blob id.
             Err(error) if error.is_of_partial_clone() => {
                 self.log_with("--find-renames=100%", revision, since)
             }
@@ -172,7 +173,7 @@ impl WorkTree {
                 "--no-abbrev",
                 "--diff-merges=first-parent",
                 renames,
-                // No order of the user's for files.
+                // Ignores the user's order of files.
                 "-O/dev/null",
                 "--topo-order",
             ],
@@ -182,7 +183,7 @@ impl WorkTree {
         Ok(commits(&self.ask(question)?))
     }
 
-    /// Reads blobs that the log names; None for those that a partial clone lacks and cannot fetch.
+    /// Reads blobs of the log. None: a partial clone does not have the blob and cannot fetch it.
     pub fn blobs_of_log(&self, ids: &[String]) -> Result<Vec<Option<Vec<u8>>>, GitError> {
         match self.blobs(ids) {
             Err(error) if error.is_of_partial_clone() => {}
@@ -207,7 +208,7 @@ impl WorkTree {
         Ok(each.collect())
     }
 
-    /// Tells whether a revision, or one that it came from, has any of some files.
+    /// Returns whether a revision or one of its ancestors has any of some files.
     pub fn has_had(&self, revision: &str, paths: &[&str]) -> Result<bool, GitError> {
         if paths.is_empty() {
             return Ok(false);
@@ -217,8 +218,8 @@ impl WorkTree {
         Ok(!self.ask(question)?.is_empty())
     }
 
-    /// Returns the same work tree, read without `git replace` and without grafts: commits are as they were
-    /// committed.
+    /// Returns the same work tree, read without `git replace` and grafts: commits have their original
+    /// content.
     pub fn unreplaced(&self) -> WorkTree {
         let mut own = self.clone();
         let none = self.notes().join("no-grafts");
@@ -244,13 +245,13 @@ impl WorkTree {
         Ok(listed.lines().chain(grafts).map(str::to_owned).collect())
     }
 
-    /// Says where the log of a shallow clone ends; None where it is whole.
+    /// Returns where the log of a shallow clone ends. None: the clone is complete.
     pub fn shallow(&self) -> Option<String> {
         std::fs::read_to_string(self.common_dir.join("shallow")).ok()
     }
 }
 
-/// Reads what git printed: fields that end with a NUL, which no message, no name and no path can hold.
+/// Parses the output of git: fields end with a NUL, which no message, name or path can contain.
 fn commits(text: &str) -> Vec<Commit> {
     let mut fields = text.split('\0').peekable();
     let mut found = Vec::new();
@@ -262,7 +263,7 @@ fn commits(text: &str) -> Vec<Commit> {
     found
 }
 
-/// Reads a time; the nearest that there is where it is none that anybody lives in.
+/// Parses a time. An impossible time becomes the nearest possible one.
 fn time(seconds: &str) -> Timestamp {
     let seconds = seconds.parse().unwrap_or(i64::MAX);
     let (first, last) = (Timestamp::UNIX_EPOCH, Timestamp::MAX);
@@ -298,7 +299,7 @@ fn read(id: &str, fields: &mut Peekable<Split<'_, char>>) -> Option<Commit> {
             false => (None, first),
         };
         let removed = status.starts_with('D');
-        // Links and submodules hold no documents.
+        // Links and submodules contain no YAML documents.
         if !removed && !mode.starts_with("100") {
             continue;
         }
@@ -352,7 +353,7 @@ mod tests {
                 0,
                 "(cherry picked from commit 0123)",
             ),
-            // What was squashed, as GitHub and as git put it.
+            // A squash message of GitHub, and of git.
             (
                 "two (#7)\n\n* one\n\nwhy\n\nBowline-To: a\nBowline-X: b\n\n* other\n\nBowline-To: c\n\nCo-authored-by: Bob\n",
                 4,

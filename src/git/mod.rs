@@ -1,10 +1,10 @@
-//! The user's git: the program itself, in one work tree, under the user's own configuration.
+//! The git program of the user, in one work tree, under the user's configuration.
 //!
-//! Commits are made by `git` and not by a library: hooks, signatures, filters, identities, credential helpers
-//! and whatever a later version of git knows are then as everywhere else on this machine. What is here asks
-//! and tells the program, and knows nothing of what the files mean.
+//! `git` itself makes the commits, not a library: hooks, signatures, filters, identities and credential
+//! helpers, and new features of git, work as everywhere else on this machine. This module runs the program,
+//! and does not know the meaning of the files.
 //!
-//! Everything blocks; whoever must not wait calls it from a thread that may.
+//! All functions block; async callers use a blocking thread.
 
 mod arguments;
 pub mod commit;
@@ -18,47 +18,66 @@ pub mod state;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use crate::child::{self, Limits, RunError};
 pub use arguments::NoAddress;
 use arguments::{Arguments, is_object_id};
 pub use elsewhere::check_branch_name;
 pub use files::Files;
 pub use state::State;
 
-/// Why git could not be asked, or what it answered.
+/// The errors of running git.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    /// The program is not there.
+    /// The program git is not installed.
     #[error("git cannot be started ({0}); install it, or put it on the PATH")]
     NoGit(std::io::Error),
-    /// The directory is in no work tree.
+    /// The directory is not in a work tree.
     #[error("{} is not in a git work tree ({why})", directory.display())]
     NoWorkTree {
         /// The directory.
         directory: PathBuf,
-        /// What git says.
+        /// The message of git.
         why: String,
     },
-    /// Git refused.
+    /// git returned an error.
     #[error("git {command}: {said}")]
     Refused {
-        /// What it was told.
+        /// The command.
         command: String,
-        /// What it said.
+        /// The output.
         said: String,
+    },
+    /// git talked to a remote and did not end in time.
+    #[error("git {command} took longer than {after:?}; --request-timeout waits longer")]
+    TooSlow {
+        /// The command.
+        command: &'static str,
+        /// The deadline.
+        after: Duration,
+    },
+    /// git wrote more than bowline reads.
+    #[error("git {command} wrote more than {}", crate::text::bytes(*limit as u64))]
+    TooMuch {
+        /// The command.
+        command: &'static str,
+        /// The limit in bytes.
+        limit: usize,
     },
     /// A file of the work tree or of git's directory could not be read or written.
     #[error("{}: {error}", file.display())]
     File {
-        /// Which.
+        /// The file.
         file: PathBuf,
-        /// Why.
+        /// The cause.
         error: std::io::Error,
     },
-    /// A value that git would read as an option, or cannot be given.
+    /// A value that git would read as an option, or with a NUL character.
     #[error(
         "git {command} does not get {value:?}: a value must not begin with \"-\" or have a NUL character"
     )]
@@ -68,26 +87,26 @@ pub enum GitError {
         /// The value.
         value: String,
     },
-    /// A path that is none of the work tree's.
+    /// A path outside of the work tree.
     #[error("{0:?} is outside the work tree, or inside the .git directory")]
     Outside(String),
-    /// Git's answer makes no sense.
+    /// The output of git cannot be parsed.
     #[error("unexpected output of git {command}")]
     NotUnderstood {
-        /// What it was told.
+        /// The command.
         command: &'static str,
     },
 }
 
 impl GitError {
-    /// Tells whether something is missing that a partial clone would have to fetch.
+    /// Returns whether the cause is an object that a partial clone does not have.
     pub fn is_of_partial_clone(&self) -> bool {
         matches!(self, Self::Refused { said, .. } if said.contains("promisor remote"))
     }
 }
 
-/// Variables that point git to another repository or another history than the one that bowline names, or
-/// change how git reads paths. A hook of git that runs bowline sets several of them.
+/// Variables that point git to another repository or another history, or change how git reads paths. A git
+/// hook that runs bowline sets several of them.
 const ELSEWHERE: [&str; 18] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -109,6 +128,12 @@ const ELSEWHERE: [&str; 18] = [
     "GIT_ICASE_PATHSPECS",
 ];
 
+/// The deadline of a git command that talks to a remote.
+const REMOTE_DEADLINE: Duration = Duration::from_secs(120);
+
+/// The longest output of git in bytes.
+const OUTPUT: usize = 1 << 30;
+
 /// A git work tree, or a directory of one.
 #[derive(Clone, Debug)]
 pub struct WorkTree {
@@ -118,10 +143,12 @@ pub struct WorkTree {
     common_dir: PathBuf,
     program: PathBuf,
     variables: BTreeMap<OsString, OsString>,
+    /// The deadline of a command that talks to a remote, in milliseconds. Clones share it.
+    remote_deadline: Arc<AtomicU64>,
 }
 
 impl WorkTree {
-    /// Finds the work tree that a directory is in.
+    /// Returns the work tree of a directory.
     pub fn open(
         directory: &Path,
         variables: &BTreeMap<OsString, OsString>,
@@ -144,13 +171,14 @@ impl WorkTree {
             scope,
             program: program(&variables),
             variables,
+            remote_deadline: Arc::new(AtomicU64::new(milliseconds(REMOTE_DEADLINE))),
         };
         let question = Arguments::plain(
             "rev-parse",
             ["--show-toplevel", "--absolute-git-dir", "--git-common-dir"],
         );
-        // A directory of somebody else's work tree can have the form of a bare repository, and its
-        // configuration can name programs.
+        // A directory in a foreign work tree can have the form of a bare repository, and its configuration
+        // can name programs.
         let answer = found.ask(question.setting("safe.bareRepository=explicit"));
         let answer = answer.map_err(|error| match error {
             GitError::Refused { said, .. } => no_work_tree(said),
@@ -164,19 +192,32 @@ impl WorkTree {
         };
         found.root = PathBuf::from(root);
         found.git_dir = PathBuf::from(git_dir);
-        // Git says it from where it was asked.
+        // git prints it relative to its current directory.
         found.common_dir = found.scope.join(common_dir);
         Ok(found)
     }
 
-    /// Returns the directory that paths are relative to.
+    /// Sets the deadline of commands that talk to a remote, instead of two minutes.
+    pub fn set_remote_deadline(&self, deadline: Duration) {
+        let deadline = milliseconds(deadline);
+        self.remote_deadline.store(deadline, Ordering::Relaxed);
+    }
+
+    /// Returns the root of the work tree; paths are relative to it.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Returns the directory that was named; files outside of it are left alone.
+    /// Returns the directory that the user named; files outside of it are not used.
     pub fn scope(&self) -> &Path {
         &self.scope
+    }
+
+    /// Returns the path of the scope from the root, with `/`; empty for the root itself.
+    pub fn within(&self) -> String {
+        let scope = self.scope.strip_prefix(&self.root);
+        let within = scope.map(|scope| scope.to_string_lossy().replace('\\', "/"));
+        within.unwrap_or_default()
     }
 
     /// Returns git's own directory of this work tree.
@@ -184,7 +225,7 @@ impl WorkTree {
         &self.git_dir
     }
 
-    /// Returns the commit that a revision and what is checked out both come from; None where there is none.
+    /// Returns the merge base of a revision and HEAD. None: there is no common commit.
     pub fn merge_base(&self, revision: &str) -> Result<Option<String>, GitError> {
         let question = Arguments::of("merge-base")
             .operand(revision)
@@ -196,7 +237,7 @@ impl WorkTree {
         }
     }
 
-    /// Returns what a commit has at a path; None where it has nothing there.
+    /// Returns the content of a path in a commit. None: the commit does not have the path.
     pub fn blob(&self, revision: &str, path: &str) -> Result<Option<Vec<u8>>, GitError> {
         self.blob_named(&format!("{revision}:{path}"))
     }
@@ -207,9 +248,9 @@ impl WorkTree {
         Ok(output.status.success().then_some(output.stdout))
     }
 
-    /// Reads many blobs at once, by their ids or by `REVISION:PATH`; None for what is not there.
+    /// Reads many blobs at once, by id or by `REVISION:PATH`. None: the blob does not exist.
     pub fn blobs(&self, names: &[String]) -> Result<Vec<Option<Vec<u8>>>, GitError> {
-        // Names are told apart by lines, so one of several lines is asked for by itself.
+        // git reads one name per line, so a name with a line break needs its own call.
         let (lines, plain): (Vec<&String>, Vec<&String>) =
             names.iter().partition(|name| name.contains('\n'));
         if lines.is_empty() {
@@ -264,7 +305,7 @@ impl WorkTree {
         Ok(found)
     }
 
-    /// Tells whether a commit is another one or comes before it.
+    /// Returns whether a commit is equal to another one or an ancestor of it.
     pub fn is_within(&self, commit: &str, other: &str) -> Result<bool, GitError> {
         let question = Arguments::plain("merge-base", ["--is-ancestor"]);
         let question = question.operand(commit).operand(other);
@@ -280,7 +321,7 @@ impl WorkTree {
         Ok(files.map(str::to_owned).collect())
     }
 
-    /// Returns the commit that a revision names; None where it names none.
+    /// Returns the commit of a revision. None: the text is not a revision.
     pub fn commit_of(&self, revision: &str) -> Result<Option<String>, GitError> {
         let name = format!("{revision}^{{commit}}");
         let question = Arguments::plain("rev-parse", ["--verify", "--quiet"]).operand(name);
@@ -290,11 +331,22 @@ impl WorkTree {
             output => output?,
         };
         let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        // Git answers `^ID` for `^REVISION`.
+        // git prints `^ID` for `^REVISION`.
         Ok(Some(said).filter(|said| output.status.success() && is_object_id(said)))
     }
 
-    /// Runs git in the root of the work tree and returns what it printed.
+    /// Returns the author of the next commit, as the log shows it: `Name <address>`. None: git does not know.
+    pub fn author(&self) -> Option<String> {
+        let said = self
+            .ask(Arguments::plain("var", ["GIT_AUTHOR_IDENT"]))
+            .ok()?;
+        // The time and its zone follow the address.
+        let (author, _) = said.rsplit_once('>')?;
+        let author = format!("{author}>");
+        (!author.starts_with('<')).then_some(author)
+    }
+
+    /// Runs git in the root of the work tree and returns its output.
     fn ask(&self, arguments: Arguments) -> Result<String, GitError> {
         self.ask_in(&self.root, &arguments)
     }
@@ -304,7 +356,7 @@ impl WorkTree {
         told(arguments.command(), output)
     }
 
-    /// Runs git with something on its standard input, and with variables of its own.
+    /// Runs git with standard input and additional variables. It has no deadline: a hook may take long.
     fn output(
         &self,
         directory: &Path,
@@ -312,38 +364,65 @@ impl WorkTree {
         variables: &[(&str, &OsStr)],
         input: &[u8],
     ) -> Result<Output, GitError> {
+        self.run(directory, arguments, variables, input, None)
+    }
+
+    /// Runs a git command that talks to a remote, and ends it after the deadline.
+    fn output_of_remote(&self, arguments: &Arguments) -> Result<Output, GitError> {
+        // git must not ask for a password without a terminal.
+        let quiet = [("GIT_TERMINAL_PROMPT", OsStr::new("0"))];
+        let deadline = Duration::from_millis(self.remote_deadline.load(Ordering::Relaxed));
+        self.run(&self.root, arguments, &quiet, b"", Some(deadline))
+    }
+
+    fn run(
+        &self,
+        directory: &Path,
+        arguments: &Arguments,
+        variables: &[(&str, &OsStr)],
+        input: &[u8],
+        time: Option<Duration>,
+    ) -> Result<Output, GitError> {
+        let name = arguments.command();
         let arguments = arguments.list()?;
         let mut command = Command::new(&self.program);
         command
-            // Not by the directory of the process: with it, or with a program that is still to be looked for,
-            // all of our memory would be mapped once more for each call.
+            // `-C` instead of the directory of the process: with that directory, or without the full path of
+            // the program, each call would copy the memory map of this process.
             .arg("-C")
             .arg(directory)
             .env_clear()
             .envs(&self.variables)
             .env("LC_ALL", "C")
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+            .args(arguments);
         for (name, value) in variables {
             command.env(name, value);
         }
-        let mut child = command.spawn().map_err(GitError::NoGit)?;
-        let stdin = child.stdin.take();
-        std::thread::scope(|scope| {
-            if let Some(mut stdin) = stdin {
-                scope.spawn(move || {
-                    // Whoever does not read all of it has its reasons, and says them.
-                    let _ = stdin.write_all(input);
-                });
-            }
-            child.wait_with_output().map_err(GitError::NoGit)
+        let limits = Limits {
+            time,
+            output: OUTPUT,
+            // In a group of its own, ssh could not ask for a passphrase.
+            is_group: false,
+        };
+        child::run(&mut command, input, &limits).map_err(|error| match error {
+            RunError::System(error) => GitError::NoGit(error),
+            RunError::TooLong(after) => GitError::TooSlow {
+                command: name,
+                after,
+            },
+            RunError::TooMuch(limit) => GitError::TooMuch {
+                command: name,
+                limit,
+            },
         })
     }
 }
 
-/// Finds git on the user's path; its bare name where it is not there.
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Returns the path of git. If it is not in PATH, returns its bare name.
 fn program(variables: &BTreeMap<OsString, OsString>) -> PathBuf {
     let path = variables.get(OsStr::new("PATH"));
     let folders = path.into_iter().flat_map(std::env::split_paths);
@@ -366,7 +445,7 @@ fn is_program(file: &Path) -> bool {
         .is_ok_and(|found| found.is_file() && runs(&found))
 }
 
-/// Returns what git printed, or its complaint.
+/// Returns the output of git, or its error.
 fn told(command: &str, output: Output) -> Result<String, GitError> {
     match output.status.success() {
         true => Ok(String::from_utf8(output.stdout)
@@ -378,7 +457,7 @@ fn told(command: &str, output: Output) -> Result<String, GitError> {
     }
 }
 
-/// What git said when it refused: hooks speak on either channel.
+/// Returns the error output of git; hooks write to stdout or stderr.
 fn complaint(output: &Output) -> String {
     let said = [&output.stderr, &output.stdout]
         .map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned());

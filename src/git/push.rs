@@ -1,69 +1,69 @@
-//! Sending a branch to a remote, and looking what is there.
+//! Pushes a branch to a remote, and fetches from it.
 
 use super::arguments::{Arguments, NoAddress, check_address};
 use super::{GitError, WorkTree, complaint};
 use crate::text::quoted;
 
-/// Why a branch was not pushed. The commit stays.
+/// The reasons why a branch was not pushed. The commit stays.
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
-    /// There is no remote, or several and none is meant.
+    /// There is no remote, or there are several and none is chosen.
     #[error("bowline cannot choose a remote{}", known(.0))]
     NoRemote(Vec<String>),
-    /// The name that the user gave is neither a remote nor an address.
+    /// The text of the user is neither a remote nor an address.
     #[error("{remote:?} is neither a remote nor an address ({why}){}", known(.remotes))]
     NoSuchRemote {
         /// The text that the user gave.
         remote: String,
-        /// Why it is no address.
+        /// The reason why it is not an address.
         why: NoAddress,
-        /// The remotes that there are.
+        /// The existing remotes.
         remotes: Vec<String>,
     },
-    /// There is no such branch here.
+    /// The branch does not exist.
     #[error("branch {0} does not exist, so there is nothing to push")]
     NoBranch(String),
-    /// Somebody else was faster.
+    /// The remote branch has newer commits.
     #[error("the push was rejected: {remote} has newer commits on {branch}")]
     Rejected {
         /// The remote.
         remote: String,
         /// The branch.
         branch: String,
-        /// Whether it is checked out here.
+        /// Whether the branch is checked out in this work tree.
         here: bool,
     },
-    /// The remote refuses, by a rule of its own.
+    /// A rule of the remote refuses the push.
     #[error("{remote} refused the push of {branch}: {said}")]
     Refused {
         /// The remote.
         remote: String,
         /// The branch.
         branch: String,
-        /// What it said.
+        /// The message of the remote.
         said: String,
     },
-    /// Git, or a hook of this repository, did not send it.
+    /// git or a local hook did not send the branch.
     #[error("git did not push {branch} to {remote}: {said}")]
     NotSent {
         /// The remote.
         remote: String,
         /// The branch.
         branch: String,
-        /// What they said.
+        /// The output of git and the hook.
         said: String,
     },
-    /// The remote could not be reached, or did not let us in.
+    /// The remote does not answer, or refuses the credentials.
     #[error("{remote} could not be reached: {said}")]
     Unreachable {
         /// The remote.
         remote: String,
         /// The branch.
         branch: String,
-        /// What git said.
+        /// The output of git.
         said: String,
     },
-    /// Git could not be asked.
+    /// A git command failed.
     #[error(transparent)]
     Git(#[from] GitError),
 }
@@ -76,7 +76,19 @@ fn known(remotes: &[String]) -> String {
 }
 
 impl PushError {
-    /// Says how to go on; the commit is there already.
+    /// Returns the error of a git command that talks to a remote.
+    fn of(error: GitError, remote: &str, branch: &str) -> Self {
+        match error {
+            error @ GitError::TooSlow { .. } => Self::Unreachable {
+                remote: remote.to_owned(),
+                branch: branch.to_owned(),
+                said: error.to_string(),
+            },
+            error => Self::Git(error),
+        }
+    }
+
+    /// Returns the next step for the user; the commit exists already.
     pub fn hint(&self) -> Option<String> {
         let names = |remote: &str, branch: &str| (quoted(remote), quoted(branch));
         Some(match self {
@@ -94,7 +106,7 @@ impl PushError {
                 let there = quoted(&format!("{remote}/{branch}"));
                 let (remote, branch) = names(remote, branch);
                 let pull = format!(
-                    "git pull --rebase {remote} {branch} and git push {remote} {branch}; to give it up:"
+                    "git pull --rebase {remote} {branch} and git push {remote} {branch}; to discard your commit:"
                 );
                 match here {
                     true => format!("your commit is kept; {pull} git reset --keep {there}"),
@@ -126,7 +138,7 @@ impl WorkTree {
         Ok(remotes.lines().map(str::to_owned).collect())
     }
 
-    /// Returns the remote that is meant: the one that was named, that of the branch, `origin`, or the only one.
+    /// Returns the remote to use: the named one, the remote of the branch, `origin`, or the only one.
     pub fn remote(&self, named: Option<&str>, branch: &str) -> Result<String, PushError> {
         let remotes = self.remotes()?;
         let configured = |key: String| -> Result<Option<String>, GitError> {
@@ -163,7 +175,7 @@ impl WorkTree {
         }
     }
 
-    /// Pushes a branch to the branch of the same name; never by force.
+    /// Pushes a branch to the branch of the same name, never by force.
     pub fn push(&self, remote: &str, branch: &str) -> Result<(), PushError> {
         let own = format!("refs/heads/{branch}");
         if self.commit_of(&own)?.is_none() {
@@ -172,14 +184,17 @@ impl WorkTree {
         let refs = format!("{own}:{own}");
         let arguments = Arguments::plain("push", ["--porcelain"]);
         let arguments = arguments.operand(remote).operand(refs);
-        let output = self.output(self.root(), &arguments, &quiet(), b"")?;
+        let output = match self.output_of_remote(&arguments) {
+            Ok(output) => output,
+            Err(error) => return Err(PushError::of(error, remote, branch)),
+        };
         if output.status.success() {
             return Ok(());
         }
         let here = self.state()?.branch.as_deref() == Some(branch);
         let (said, complaint) = (String::from_utf8_lossy(&output.stdout), complaint(&output));
         let (remote, branch) = (remote.to_owned(), branch.to_owned());
-        // `!\tref:ref\t[rejected] (fetch first)`; what a server forbids is `[remote rejected]`.
+        // `!\tref:ref\t[rejected] (fetch first)`; a rule of a server gives `[remote rejected]`.
         let verdict = said.lines().find(|line| line.starts_with('!'));
         Err(match verdict {
             Some(line)
@@ -199,7 +214,7 @@ impl WorkTree {
                 branch,
                 said: complaint,
             },
-            // Who was not even reached ends with something fatal.
+            // A failed connection ends with a fatal error.
             None if !complaint.contains("fatal:") => PushError::NotSent {
                 remote,
                 branch,
@@ -213,23 +228,24 @@ impl WorkTree {
         })
     }
 
-    /// Fetches a branch of a remote, and returns how many commits it has there that are not here: not on
-    /// the branch, or not where it would begin. None where the remote has no such branch.
+    /// Fetches a branch of a remote, and returns the number of commits that the local branch, or its starting
+    /// point, does not have. Returns 0 if the remote does not have the branch.
     pub fn fetch(&self, remote: &str, branch: &str) -> Result<u64, PushError> {
         let own = format!("refs/heads/{branch}");
         let mut refs = own.clone();
-        // What is no remote but an address has no branches here.
+        // An address that is not a remote has no remote-tracking branches.
         if self.remotes()?.iter().any(|known| known == remote) {
             refs = format!("+{own}:refs/remotes/{remote}/{branch}");
         }
-        // Submodules have remotes of their own, which nobody named.
+        // Submodules have their own remotes, which the user did not name.
         let arguments =
             Arguments::plain("fetch", ["--quiet", "--no-tags", "--no-recurse-submodules"]);
         let arguments = arguments.operand(remote).operand(refs);
-        let output = self.output(self.root(), &arguments, &quiet(), b"")?;
+        let output = self.output_of_remote(&arguments);
+        let output = output.map_err(|error| PushError::of(error, remote, branch))?;
         let said = complaint(&output);
         if !output.status.success() {
-            // A branch that nobody has pushed yet is not behind anything.
+            // A branch that was never pushed is not behind.
             if said.contains("couldn't find remote ref") {
                 return Ok(0);
             }
@@ -249,14 +265,45 @@ impl WorkTree {
     }
 }
 
-/// Git must not ask for a password where nobody can answer.
-fn quiet() -> [(&'static str, &'static std::ffi::OsStr); 1] {
-    [("GIT_TERMINAL_PROMPT", "0".as_ref())]
-}
-
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
     use super::*;
+
+    #[test]
+    fn a_remote_that_never_answers_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = |words: &[&str]| {
+            let mut command = Command::new("git");
+            let command = command.arg("-C").arg(folder.path()).args(words);
+            assert!(command.status().unwrap().success(), "{words:?}");
+        };
+        git(&["init", "--quiet", "--initial-branch=main"]);
+        let author = ["-c", "user.name=ana", "-c", "user.email=ana@example.com"];
+        let commit = ["commit", "--quiet", "--allow-empty", "--message=first"];
+        git(&[&author[..], &commit[..]].concat());
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = silent.local_addr().unwrap().port();
+        let work = WorkTree::open(folder.path(), &std::env::vars_os().collect()).unwrap();
+        work.set_remote_deadline(Duration::from_millis(300));
+        for scheme in ["git", "http"] {
+            let remote = format!("{scheme}://127.0.0.1:{port}/shop");
+            let begun = Instant::now();
+            for error in [
+                work.push(&remote, "main").unwrap_err(),
+                work.fetch(&remote, "main").unwrap_err(),
+            ] {
+                let told = matches!(error, PushError::Unreachable { .. });
+                assert!(told, "{error}");
+                let error = error.to_string();
+                assert!(error.contains("took longer than 300ms"), "{error}");
+                assert!(error.contains("--request-timeout"), "{error}");
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60));
+        }
+    }
 
     #[test]
     fn a_printed_command_quotes_remotes_and_branches() {

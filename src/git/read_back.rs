@@ -2,7 +2,7 @@
 //!
 //! Between the edit of a file and the end of `git commit`, hooks and filters can change the files, stage
 //! others, rewrite the message, amend the commit or remove it. So bowline compares the commit with the edits
-//! and the message that it gave to git. It takes back a commit that means something else.
+//! and the message that it gave to git, and takes back a commit with another meaning.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,20 +11,20 @@ use super::arguments::{Arguments, pathspecs};
 use super::commit::{CommitError, Made, Turn, Wanted, words};
 use super::journal::Journal;
 use super::log::{Changed, Commit, own_trailers};
-use super::{GitError, WorkTree};
+use super::{GitError, State, WorkTree};
 
-/// Something that the user has to know of a commit that was made as planned.
+/// A note for the user about a commit that was made as planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommitNote {
-    /// A hook added more files than the edits.
+    /// A hook added more files.
     Added(Vec<String>),
     /// Files differ on disk from the commit.
     Uncommitted(Vec<String>),
     /// The message has no trailers of bowline.
     NoTrailers,
-    /// There are more commits.
+    /// There are more commits than planned.
     MoreCommits(usize),
-    /// The journal of the commit is still there.
+    /// The journal of the commit could not be removed.
     JournalLeft(String),
 }
 
@@ -55,13 +55,13 @@ impl fmt::Display for CommitNote {
 /// A commit that was read back.
 #[derive(Debug)]
 pub(super) struct ReadBack {
-    /// The commit of the operation; None where the branch does not have it.
+    /// The commit of the operation. None: the branch does not have it.
     commit: Option<Commit>,
-    /// Whether it is the only one since the base, and directly behind it.
+    /// Whether it is the only commit since the base, and the base is its only parent.
     alone: bool,
     /// The differences to the edits and the message.
     wrong: Vec<String>,
-    /// The files that the branch has otherwise than the base.
+    /// The files that differ between the branch and the base.
     changed: BTreeSet<String>,
     notes: Vec<CommitNote>,
 }
@@ -103,7 +103,7 @@ impl WorkTree {
             let mut trailers = own_trailers(&commit.message).into_iter();
             trailers.any(|(_, value)| value == wanted.operation)
         };
-        // Without trailers, the oldest one is the one that was made first.
+        // Without trailers, the oldest commit is the one that bowline made.
         let at = commits.iter().position(is_ours);
         let at = at.unwrap_or(count.saturating_sub(1));
         let commit = (count > 0).then(|| commits.swap_remove(at));
@@ -129,7 +129,7 @@ impl WorkTree {
         })
     }
 
-    /// Lists the files that a commit changed and that no edit names.
+    /// Lists the files that a commit changed but no edit names.
     fn others_of(
         &self,
         commit: &Commit,
@@ -155,7 +155,7 @@ impl WorkTree {
         Ok(others.iter().map(|file| file.path.clone()).collect())
     }
 
-    /// Returns a file of a commit as git would write it to disk; None where there is none.
+    /// Returns a file of a commit as git would write it to disk. None: the commit does not have it.
     fn smudged(&self, revision: &str, path: &str) -> Result<Option<Vec<u8>>, GitError> {
         let question = Arguments::plain("cat-file", ["--filters"]);
         let question = question.operand(format!("{revision}:{path}"));
@@ -163,14 +163,15 @@ impl WorkTree {
         Ok(output.status.success().then_some(output.stdout))
     }
 
-    fn files_of(&self, revision: &str) -> Result<BTreeSet<String>, GitError> {
+    /// Lists the files of a commit.
+    pub fn files_of(&self, revision: &str) -> Result<BTreeSet<String>, GitError> {
         let question = Arguments::plain("ls-tree", ["-r", "-z", "--name-only", "--full-tree"]);
         let listed = self.ask(question.operand(revision))?;
         let files = listed.split('\0').filter(|file| !file.is_empty());
         Ok(files.map(str::to_owned).collect())
     }
 
-    /// Lists the files that the index has otherwise than a commit.
+    /// Lists the files that differ between the index and a commit.
     fn staged_since(&self, commit: &str) -> Result<BTreeSet<String>, GitError> {
         let question = Arguments::plain("diff-index", ["--cached", "--name-only", "-z"]);
         let listed = self.ask(question.operand(commit))?;
@@ -208,26 +209,27 @@ impl WorkTree {
 }
 
 impl Turn<'_> {
-    /// Reads back what the branch that is checked out got since a commit.
+    /// Reads back the commits of the checked out branch since a commit.
     pub(super) fn read_back_here(
         &self,
-        base: Option<&str>,
+        before: &State,
         branch: &str,
         wanted: &Wanted<'_>,
         journal: &Journal,
     ) -> Result<Made, CommitError> {
         let tree = self.tree;
+        let base = before.head.as_deref();
         let reference = format!("refs/heads/{branch}");
         let unread = CommitError::Unread;
         let Some(tip) = tree.commit_of(&reference).map_err(unread)? else {
             return Err(self.altered("the branch is gone", "HEAD", base, branch));
         };
         if base == Some(&*tip) {
-            // The branch never got the commit, or a hook removed it.
+            // The branch never had the commit, or a hook removed it.
             tree.put_back(journal).map_err(unread)?;
             return Err(CommitError::Altered {
                 what: format!("{branch} does not have it"),
-                commit: tip,
+                commit: String::new(),
                 kept: None,
             });
         }
@@ -254,9 +256,13 @@ impl Turn<'_> {
             }
         };
         if here {
-            // Before the update of the index, git called these files changed.
+            // Before the update of the index, git listed these files as changed.
             let mut dirty = tree.state().map_err(unread)?.dirty;
-            dirty.retain(|path| wanted.edits.iter().any(|edit| edit.path == *path));
+            // A hook can also change files that the commit does not concern.
+            dirty.retain(|path| {
+                let is_edited = wanted.edits.iter().any(|edit| edit.path == *path);
+                is_edited || !before.dirty.contains(path)
+            });
             if !dirty.is_empty() {
                 let dirty = dirty.into_iter().collect();
                 made.notes.push(CommitNote::Uncommitted(dirty));
@@ -273,9 +279,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Takes the newest commit of the branch that is checked out back: the branch, the index and the files
-    /// are as they were. Returns false, and changes nothing, where somebody has changed one of its files
-    /// since.
+    /// Takes back the newest commit of the checked out branch: restores the branch, the index and the files.
+    /// Returns false and changes nothing if one of its files has changed since.
     fn take_back(
         &self,
         base: Option<&str>,
@@ -287,7 +292,7 @@ impl Turn<'_> {
             return Ok(false);
         };
         let tree = self.tree;
-        // A hook that changes only the index leaves the file on disk as bowline wrote it.
+        // A hook that changes only the index leaves the file on disk unchanged.
         let mut own = Vec::new();
         for noted in &journal.files {
             if tree.is_as_noted(noted)? && tree.blob(tip, &noted.path)?.is_some() {
@@ -303,7 +308,7 @@ impl Turn<'_> {
             let switch = flags.fold(Arguments::of("read-tree"), Arguments::flag);
             tree.ask(switch.operand(tip).operand(base))
         };
-        // The index has to know which files are as they were committed.
+        // The index must know which files match the commit.
         let refresh = Arguments::plain("update-index", ["-q", "--refresh"]);
         let _ = tree.ask(refresh);
         if switch(&["-n", "-m", "-u"]).is_err() {
@@ -315,14 +320,14 @@ impl Turn<'_> {
             return Ok(false);
         }
         switch(&["-m", "-u"])?;
-        // An edit that a hook kept out of the commit is still on disk.
+        // An edit that a hook removed from the commit is still on disk.
         tree.put_back(journal)?;
         Ok(true)
     }
 }
 
 impl ReadBack {
-    /// Returns the commit, or what is wrong with it.
+    /// Returns the commit, or its differences.
     pub(super) fn made(&self, branch: &str, here: bool) -> Result<Made, String> {
         match (&self.commit, self.wrong.is_empty()) {
             (Some(commit), true) => Ok(Made {

@@ -1,4 +1,4 @@
-//! Where a work tree stands: branch, upstream, what is changed, what is under way.
+//! The state of a work tree: branch, upstream, changed files, an operation in progress.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -8,27 +8,27 @@ use serde::Serialize;
 use super::arguments::Arguments;
 use super::{GitError, WorkTree};
 
-/// Where a work tree stands.
+/// The state of a work tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct State {
-    /// The commit that is checked out; None before the first one.
+    /// The commit of HEAD. None: there is no commit yet.
     pub head: Option<String>,
-    /// The branch that is checked out; None where HEAD is detached.
+    /// The checked out branch. None: HEAD is detached.
     pub branch: Option<String>,
-    /// The branch that it follows, as `origin/main`.
+    /// The upstream branch, such as `origin/main`.
     pub upstream: Option<String>,
-    /// How many commits it has that its upstream, as far as this work tree knows, does not have.
+    /// The number of commits that the upstream, as last fetched, does not have.
     pub ahead: u64,
-    /// How many commits its upstream has that it does not have.
+    /// The number of commits of the upstream that the branch does not have.
     pub behind: u64,
     /// The tracked files that differ from the last commit, in the index or on disk.
     pub dirty: BTreeSet<String>,
-    /// What is under way, as `a merge`.
+    /// The operation in progress, such as `a merge`.
     pub under_way: Option<&'static str>,
 }
 
-/// What git leaves in its directory while something is under way.
+/// The files in git's directory that show an operation in progress.
 const UNDER_WAY: [(&str, &str); 6] = [
     ("MERGE_HEAD", "a merge"),
     ("rebase-merge", "a rebase"),
@@ -39,7 +39,7 @@ const UNDER_WAY: [(&str, &str); 6] = [
 ];
 
 impl WorkTree {
-    /// Looks where the work tree stands.
+    /// Reads the state of the work tree.
     pub fn state(&self) -> Result<State, GitError> {
         let question = Arguments::plain(
             "status",
@@ -51,7 +51,7 @@ impl WorkTree {
                 "--no-renames",
             ],
         );
-        // A look must not take the lock that somebody who works needs.
+        // A read must not take the lock that another git process needs.
         let variables: [(&str, &OsStr); 1] = [("GIT_OPTIONAL_LOCKS", "0".as_ref())];
         let said = self.output(self.root(), &question, &variables, b"")?;
         let mut state = read(&super::told("status", said)?);

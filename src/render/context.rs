@@ -1,12 +1,12 @@
-//! The names that templates can use.
+//! The variables that templates can use.
 
+use bounded_cel::Bindings;
 use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
 use super::Inputs;
 use super::read::Instance;
 use crate::api::Object;
-use crate::cel::Bindings;
 
 /// The names in templates of a type, as [`Context::of_type`] binds them.
 pub(super) const OF_TYPE: &[&str] = &["metadata", "spec", "build", "workload", "environment"];
@@ -21,7 +21,7 @@ pub(super) const OF_ADDON: &[&str] = &[
     "environment",
 ];
 
-/// What is the same for the type and for every addon.
+/// The variables that the type and all addons share.
 pub(super) struct Context {
     metadata: Value,
     spec: Value,
@@ -54,7 +54,7 @@ impl Context {
         }
     }
 
-    /// Returns what templates of the type see.
+    /// Returns the variables of templates of the type.
     pub(super) fn of_type(&self) -> Names<'_> {
         Names(vec![
             ("metadata", &self.metadata),
@@ -65,7 +65,7 @@ impl Context {
         ])
     }
 
-    /// Returns what templates of an addon see.
+    /// Returns the variables of templates of an addon.
     pub(super) fn of_addon<'c>(&'c self, addon: &'c Instance<'_>) -> Names<'c> {
         Names(vec![
             ("metadata", &self.metadata),
@@ -79,7 +79,7 @@ impl Context {
     }
 }
 
-/// Names with their values, bound anew for each evaluation that adds its own.
+/// Variables and their values; each evaluation can add its own.
 pub(super) struct Names<'c>(Vec<(&'static str, &'c Value)>);
 
 impl<'c> Names<'c> {

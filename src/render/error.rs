@@ -1,25 +1,25 @@
-//! What is wrong, in which definition, in which template, at which path and column.
+//! The errors of rendering: the definition, the template, the path, the column and the message.
 
 use std::fmt;
 
 use crate::text;
 
-/// Why a component cannot be rendered: every problem that was found, never none.
+/// The error of a failed render. It has at least one problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenderError(pub Vec<Problem>);
 
-/// One thing that is wrong, or in a warning, worth knowing.
+/// An error, or a warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The object that has to be changed.
+    /// The object that the user has to change.
     pub definition: Definition,
-    /// Which of its templates, as in `resource deployment`, where it is in one.
+    /// The template in the object, as in `resource deployment`. None: the problem is outside of a template.
     pub template: Option<String>,
-    /// The fields that lead there, as in `template.spec.replicas`.
+    /// The path of the field, as in `template.spec.replicas`.
     pub path: String,
-    /// Where in the string at that path.
+    /// The position in the string at that path.
     pub column: Option<Column>,
-    /// What is wrong and what to do.
+    /// The error, and the next step for the user.
     pub message: String,
 }
 
@@ -32,7 +32,7 @@ pub struct Definition {
     pub name: String,
 }
 
-/// A place in a string; both count from 1, columns in characters.
+/// A position in a string; both numbers start at 1, columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
     /// The line of the string.
@@ -41,7 +41,7 @@ pub struct Column {
     pub column: usize,
 }
 
-/// A problem as a part of rendering sees it, which does not know the definition that it works for.
+/// A problem without its definition, for code that does not know which definition it works on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) path: String,
@@ -50,7 +50,7 @@ pub(super) struct Fault {
 }
 
 impl Column {
-    /// Returns the place of a byte of a text.
+    /// Returns the position of a byte of a text.
     pub(super) fn of(text: &str, byte: usize) -> Self {
         let before = text.get(..byte).unwrap_or(text);
         let line = before.rsplit('\n').next().unwrap_or(before);
@@ -60,7 +60,7 @@ impl Column {
         }
     }
 
-    /// Returns the place that is at a line and column of a text which begins here.
+    /// Returns the position of a line and column of a text that begins at this position.
     pub(super) fn further(self, line: usize, column: usize) -> Self {
         match line {
             1 => Self {

@@ -1,4 +1,4 @@
-//! Makes resources fit to be applied: complete, in a namespace, told apart, in order.
+//! Completes the resources: namespaces, the check for duplicates, the order.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::api::Object;
 use crate::api::rendered::RenderedResource;
 
 /// The kinds of Kubernetes itself that have no namespace, by group.
-// A custom kind is taken for a namespaced one; a template says `namespace: ""` where it is not.
+// Every custom kind is handled as namespaced, unless its template writes `namespace: ""`.
 pub(super) const CLUSTER_SCOPED: &[(&str, &[&str])] = &[
     (
         "",
@@ -77,7 +77,7 @@ pub(super) const CLUSTER_SCOPED: &[(&str, &[&str])] = &[
     ("storagemigration.k8s.io", &["StorageVersionMigration"]),
 ];
 
-/// What tells one object from another; its order is that of the resources.
+/// The identity of an object; its order is the order of the resources.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Identity {
     kind: String,
@@ -86,7 +86,7 @@ struct Identity {
     name: String,
 }
 
-/// Finishes the resources and puts them in order.
+/// Completes the resources and sorts them.
 pub(super) fn finish(made: Vec<Made>, namespace: &str, notes: &mut Notes) -> Vec<RenderedResource> {
     let mut finished: BTreeMap<Identity, Made> = BTreeMap::new();
     let mut ids: BTreeMap<String, String> = BTreeMap::new();
@@ -131,10 +131,10 @@ fn problem(made: &Made, path: &str, message: String) -> Problem {
     }
 }
 
-/// What is wrong with a field of a resource: the field, and why.
+/// A wrong field of a resource: the field, and the reason.
 type Wrong = (&'static str, String);
 
-/// Checks that a resource says what it is.
+/// Checks that a resource has apiVersion, kind and name.
 pub(super) fn check_identity(object: &Object) -> Result<(), Wrong> {
     text(object.get("apiVersion"), "apiVersion")?;
     text(object.get("kind"), "kind")?;
@@ -146,7 +146,7 @@ pub(super) fn check_identity(object: &Object) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Reads who an object is, and gives it its namespace.
+/// Reads the identity of an object, and sets its namespace.
 fn identify(object: &mut Object, namespace: &str) -> Result<Identity, Wrong> {
     let version = text(object.get("apiVersion"), "apiVersion")?;
     let kind = text(object.get("kind"), "kind")?;
@@ -171,7 +171,7 @@ fn identify(object: &mut Object, namespace: &str) -> Result<Identity, Wrong> {
                 return Err(("metadata.namespace", message));
             }
         },
-        // How a custom kind says that it has none; one of Kubernetes is known.
+        // The template of a cluster-scoped custom kind has `namespace: ""`.
         Some(own) if own.is_empty() && !is_builtin(&group) => own,
         Some(own) if !own.is_empty() => own,
         _ => namespace.to_owned(),
@@ -193,7 +193,7 @@ fn is_cluster_scoped(group: &str, kind: &str) -> bool {
         .any(|(known, kinds)| *known == group && kinds.contains(&kind))
 }
 
-/// Tells whether a group is one of Kubernetes itself.
+/// Returns whether an API group belongs to Kubernetes itself.
 fn is_builtin(group: &str) -> bool {
     !group.contains('.') || CLUSTER_SCOPED.iter().any(|(known, _)| *known == group)
 }

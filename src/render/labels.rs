@@ -1,13 +1,13 @@
-//! Values of labels that are too long, cut the same way wherever they stand.
+//! Shortens label values that are too long, the same way everywhere.
 //!
-//! A label and the selectors that look for it have to agree, so both are cut: labels in any metadata, and
-//! every form of selector that the kinds of Kubernetes have. A custom kind's own fields stay as they are.
+//! A label and its selectors must agree, so both are shortened: labels in any metadata, and every form of
+//! selector in Kubernetes kinds. The fields of a custom kind stay unchanged.
 
 use serde_json::Value;
 
 use crate::api::{Object, names};
 
-/// Cuts the values of labels over 63 characters, with a hash.
+/// Shortens label values over 63 characters, and adds a hash.
 pub(super) fn shorten(object: &mut Object) {
     let said = |field: &str| object.get(field).and_then(Value::as_str);
     let selects_by_map = matches!(

@@ -1,24 +1,25 @@
-//! What was read of definitions before: a definition is read once for all its components.
+//! A cache of compiled expressions and schemas: each is compiled once for all components.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bounded_cel::{CelError, Program, TextFunction};
+
 use super::schema::{Problem, Schema};
 use crate::api::{Object, names};
-use crate::cel::{self, CelError, Program, TextFunction};
 
-/// What templates have beside the functions of Kubernetes: names that always fit.
+/// The functions of templates in addition to the functions of Kubernetes: they make names of a valid length.
 const NAMES: &[(&str, TextFunction)] = &[
     ("dns", names::label),
     ("subdomain", names::subdomain),
     ("labelValue", names::label_value),
 ];
 
-/// A compiled expression or schema costs some hundred times its source; with this many bytes of source
-/// a library has at most some hundred MB.
+/// The limit of cached source text in bytes. A compiled expression or schema needs some hundred times the
+/// memory of its source, so the cache needs at most some hundred MB.
 const SOURCES: usize = 1 << 20;
 
-/// Expressions and schemas by their source. It changes what rendering costs, never what it gives.
+/// Compiled expressions and schemas by their source. It changes the cost of rendering, never the result.
 #[derive(Default)]
 pub struct Library {
     programs: Mutex<Shelf<Program>>,
@@ -40,15 +41,15 @@ impl<T> Default for Shelf<T> {
 }
 
 impl Library {
-    /// Begins with nothing.
+    /// Creates an empty cache.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns the program of an expression.
+    /// Returns the compiled expression.
     pub(super) fn program(&self, source: &str) -> Result<Program, CelError> {
         found(&self.programs, source, || {
-            Program::compile_template(source, &cel::Limits::default(), NAMES)
+            Program::compile_template(source, &bounded_cel::Limits::default(), NAMES)
         })
     }
 
@@ -61,7 +62,7 @@ impl Library {
     }
 }
 
-/// Finds what a source was compiled to, or compiles it. Two who ask at once may both compile.
+/// Returns the compiled form of a source, from the cache or new. Two threads may compile the same source.
 fn found<T: Clone, E>(
     shelf: &Mutex<Shelf<T>>,
     source: &str,

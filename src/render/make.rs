@@ -1,7 +1,8 @@
-//! Makes resources of templates, and patches them.
+//! Makes resources from templates, and applies patches.
 
 use std::time::Duration;
 
+use bounded_cel::{Bindings, Budget};
 use serde_json::{Value, json};
 
 use super::context::Names;
@@ -10,20 +11,20 @@ use super::read::{Blueprint, Patch, Resource};
 use super::template::{Expression, Scope, Trail};
 use super::{Definition, Notes, finish, patch};
 use crate::api::rendered::RenderedResource;
-use crate::cel::{Bindings, Budget};
 use crate::text;
 
-/// How many resources a component may become.
+/// The largest number of resources of a component.
 const RESOURCES: usize = 1000;
-/// How many bytes they may have together, which is more than an API server takes as one object.
+/// The largest size of all resources together in bytes; it is larger than the limit of an API server for one
+/// object.
 const BYTES: usize = 4 << 20;
-/// How deep a resource may be nested: as deep as a YAML document that is read back.
+/// The deepest nesting of a resource: the limit of the YAML reader.
 const DEPTH: usize = 100;
-/// What all expressions together may take.
+/// The evaluation steps of all expressions together.
 const STEPS: u64 = 20_000_000;
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// A resource and the template that it comes from.
+/// A resource and its template.
 pub(super) struct Made {
     pub(super) resource: RenderedResource,
     pub(super) definition: Definition,
@@ -44,7 +45,7 @@ pub(super) fn make(blueprint: &Blueprint<'_>, notes: &mut Notes) -> Vec<Made> {
         let owner = &addon.definition;
         workshop.create(owner, &addon.creates, &addon.prefix, &names, notes);
         for patch in &addon.patches {
-            // After a failure others would only follow from it.
+            // A failure would cause others.
             if notes.problems.is_empty()
                 && let Err(fault) = workshop.patch(patch, &names)
             {
@@ -93,7 +94,7 @@ impl Workshop {
                 false => Ok(()),
             };
         };
-        // A condition that does not look at the item decides about the list as well.
+        // A condition that does not use the item is evaluated once, before the list.
         let by_item = resource
             .include
             .as_ref()
@@ -144,7 +145,7 @@ impl Workshop {
     ) -> Result<(), Fault> {
         let trail = Trail::root("template");
         let value = resource.template.value(&trail, &mut self.scope(bindings))?;
-        // A template is a map, whatever its expressions give.
+        // A template is always a map.
         let value = value.unwrap_or_default();
         check_depth(&value, "template")?;
         let bytes = serde_json::to_vec(&value).map_or(0, |json| json.len());
@@ -164,7 +165,7 @@ impl Workshop {
         Ok(())
     }
 
-    /// Applies a patch to all resources that it is for; there has to be one.
+    /// Applies a patch to all resources that it selects. It is an error if it selects none.
     fn patch(&mut self, patch: &Patch<'_>, names: &Names<'_>) -> Result<(), Fault> {
         let mut found = false;
         for at in 0..self.made.len() {
@@ -181,15 +182,12 @@ impl Workshop {
             found = true;
             check_depth(&after, "operations")?;
             let (Value::Object(object), Some(made)) = (after, self.made.get_mut(at)) else {
-                return Err(fault(
-                    "operations",
-                    "they leave something that is not a map",
-                ));
+                return Err(fault("operations", "the patched resource is not a map"));
             };
             finish::check_identity(&object).map_err(|(field, message)| {
                 fault(
                     "operations",
-                    format!("they leave a resource without its {field}: {message}"),
+                    format!("the patched resource has no valid {field}: {message}"),
                 )
             })?;
             made.resource.object = object;
@@ -213,7 +211,7 @@ impl Workshop {
         }
     }
 
-    /// Returns a resource with the operations of a patch applied, if the patch is for it.
+    /// Returns a resource with the operations of a patch applied, if the patch selects it.
     fn patched(
         &mut self,
         resource: &Value,
@@ -234,7 +232,7 @@ impl Workshop {
             let value = match &operation.value {
                 Some(value) => {
                     match value.value(&trail.field("value"), &mut self.scope(&bindings))? {
-                        // An operation whose value is omitted is omitted.
+                        // An operation without a value is left out.
                         None => continue,
                         value => value,
                     }
@@ -244,7 +242,7 @@ impl Workshop {
             let trail = trail.field("path");
             let scope = &mut self.scope(&bindings);
             let path = operation.path.text(&trail, scope, patch::escape)?;
-            // The path as it came out: its columns are not those of what was written.
+            // This is the evaluated path, so its columns differ from the source text.
             let shown = text::fit(&path, 200);
             let failed = |message| fault(trail.to_string(), format!("{shown}: {message}"));
             let path = patch::Path::parse(&path).map_err(|error| failed(error.to_string()))?;
@@ -258,7 +256,7 @@ impl Workshop {
         Ok(Some(object))
     }
 
-    /// Counts bytes that were made, and stops at the limit.
+    /// Adds to the size of the resources. Fails at the limit.
     fn grow(&mut self, bytes: usize, path: &str) -> Result<(), Fault> {
         self.bytes = self.bytes.saturating_add(bytes);
         match self.bytes > BYTES {
@@ -278,7 +276,7 @@ impl Workshop {
     }
 }
 
-/// Refuses what is nested so deeply that writing or comparing it could fail.
+/// Refuses a value that is nested so deeply that writing or comparing it could fail.
 fn check_depth(value: &Value, path: &str) -> Result<(), Fault> {
     let mut open = vec![(value, 1)];
     while let Some((value, depth)) = open.pop() {

@@ -1,7 +1,6 @@
-//! Parameters over parameters: maps merge deeply, lists are replaced, null removes.
+//! Merges parameters: maps merge deeply, lists are replaced, null removes.
 //!
-//! The rules are those of JSON merge patches (RFC 7396). What parameters mean, and whether they
-//! fit a schema, is the business of `schema`.
+//! The rules are those of JSON merge patches (RFC 7396). The module `schema` checks the parameters.
 
 use serde_json::Value;
 
@@ -9,13 +8,13 @@ use crate::api::Object;
 
 /// Merges `over` into `base`.
 ///
-/// - A map over a map merges key by key, at every depth; over anything else it replaces it.
+/// - A map merges into a map key by key, at every depth; it replaces any other value.
 /// - A null in `over` removes the key, and so do nulls in a map that is new to `base`: no key of
 ///   a map is null because of `over`.
-/// - A list or a scalar replaces what was there. A list is one value: nulls inside it stay.
+/// - A list or a scalar replaces the old value. A list is one value: nulls inside it stay.
 /// - A null in `base` stays unless `over` has its key; a map over it replaces it.
 pub fn merge(base: &mut Object, over: &Object) {
-    // A stack of pairs instead of recursion: the depth of foreign data is not ours to trust.
+    // A stack of pairs instead of recursion, because foreign data may be nested deeply.
     let mut pairs = vec![(base, over)];
     while let Some((base, over)) = pairs.pop() {
         for (key, value) in over {

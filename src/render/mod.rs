@@ -1,15 +1,15 @@
-//! Definitions and settings to manifests. Pure: the same inputs give the same bytes.
+//! Renders definitions and settings to manifests. Pure: the same inputs give the same bytes.
 //!
-//! Parameters are merged and fitted to the schema, templates of the type become resources, then each
-//! addon in turn creates its own and patches what is there. Nothing here fetches, applies or knows of a
-//! cluster; what a template may use is in its context:
+//! The parameters are merged and checked with the schema. The templates of the type become resources; then
+//! each addon in turn creates its own resources and patches the existing ones. This module does not fetch,
+//! apply or connect to a cluster. A template can use these variables:
 //!
-//! | name | what |
+//! | name | content |
 //! |---|---|
 //! | `metadata` | name, namespace, labels and annotations of the component |
 //! | `spec` | merged parameters: the component's in a type, its own in an addon |
 //! | `component` | in an addon, the component's merged parameters |
-//! | `instanceId` | in an addon, which of its instances |
+//! | `instanceId` | in an addon, the id of the instance |
 //! | `workload` | the spec of the Workload |
 //! | `build` | the component's `spec.build` |
 //! | `environment` | name, namespace and isProduction |
@@ -35,31 +35,30 @@ use serde_json::Value;
 
 use crate::api::rendered::RenderedResource;
 use crate::api::{Definitions, EnvSettings, Environment, digest};
-use crate::yaml;
 
 pub use error::{Column, Definition, Problem, RenderError};
 pub use inspect::{faults_of_addon, faults_of_type};
 pub use library::Library;
 
-/// What a component is rendered from.
+/// The inputs of a render.
 #[derive(Clone, Copy)]
 pub struct Inputs<'a> {
-    /// What the release is made of.
+    /// The definitions of the release.
     pub definitions: &'a Definitions,
     /// The settings of the component in the environment, if it has any.
     pub settings: Option<&'a EnvSettings>,
-    /// Where it is to run.
+    /// The environment.
     pub environment: &'a Environment,
     /// The namespace of the component itself.
     pub namespace: &'a str,
 }
 
-/// What a component becomes in an environment.
+/// The result of a render.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rendered {
     /// The resources, in the order of kind, group, namespace and name.
     pub resources: Vec<RenderedResource>,
-    /// What was dropped on the way.
+    /// Warnings about dropped values.
     pub warnings: Vec<Problem>,
 }
 
@@ -69,12 +68,14 @@ impl Rendered {
         digest::of(&self.resources)
     }
 
-    /// Writes the resources as YAML documents.
+    /// Returns the resources as YAML documents.
     pub fn yaml(&self) -> String {
         let mut out = String::new();
         for resource in &self.resources {
             out.push_str("---\n");
-            out.push_str(&yaml::write(&Value::Object(resource.object.clone())));
+            out.push_str(&bounded_yaml::write(&Value::Object(
+                resource.object.clone(),
+            )));
         }
         out
     }
@@ -98,18 +99,18 @@ pub fn render(inputs: &Inputs<'_>, library: &Library) -> Result<Rendered, Render
     }
 }
 
-/// What is noticed on the way.
+/// The problems and warnings that a render collects.
 #[derive(Default)]
 struct Notes {
     warnings: Vec<Problem>,
     problems: Vec<Problem>,
 }
 
-/// How many problems are told at once; more help nobody.
+/// The largest number of reported problems.
 const PROBLEMS: usize = 100;
 
 impl Notes {
-    /// Returns the problems, as many as a person would read.
+    /// Returns the problems, up to the limit.
     fn some_problems(mut self) -> Vec<Problem> {
         let more = self.problems.len().saturating_sub(PROBLEMS);
         self.problems.truncate(PROBLEMS);
@@ -119,7 +120,7 @@ impl Notes {
         self.problems
     }
 
-    /// Notes faults in a template of a definition.
+    /// Adds errors in a template of a definition.
     fn blame(
         &mut self,
         definition: &Definition,

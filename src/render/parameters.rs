@@ -1,4 +1,4 @@
-//! The parameters of a component or an addon instance: merged, then fitted to the schema.
+//! The parameters of a component or an addon instance: merged, then checked with the schema.
 
 use kube::ResourceExt;
 use serde_json::Value;
@@ -8,18 +8,18 @@ use super::schema;
 use super::{Definition, Inputs, Notes, Problem, merge};
 use crate::api::Object;
 
-/// Where parameters come from, to say whose a wrong one is.
+/// The sources of parameters, to name the source of an invalid one.
 pub(super) struct Sources<'a> {
-    /// Those of the component.
+    /// The parameters of the component.
     pub(super) base: &'a Object,
     pub(super) base_path: String,
-    /// Those of the environment.
+    /// The parameters of the environment.
     pub(super) over: Option<&'a Object>,
     pub(super) over_path: String,
 }
 
 impl Sources<'_> {
-    /// Merges the parameters and fits them to the schema of their definition.
+    /// Merges the parameters and checks them with the schema of their definition.
     pub(super) fn parameters(
         &self,
         schema: &Object,
@@ -28,13 +28,13 @@ impl Sources<'_> {
         library: &Library,
         notes: &mut Notes,
     ) -> Object {
-        // Laid over nothing, so that a null of the component itself means absent as well.
+        // The merge starts with an empty object, so that a null of the component itself removes the key too.
         let mut merged = Object::new();
         merge::merge(&mut merged, self.base);
         if let Some(over) = self.over {
             merge::merge(&mut merged, over);
         }
-        // A definition without a schema has said nothing about its parameters.
+        // A definition without a schema accepts all parameters.
         if schema.is_empty() {
             return merged;
         }
@@ -69,7 +69,7 @@ impl Sources<'_> {
     }
 }
 
-/// Says where in a definition the problems of its schema are.
+/// Adds the place in the definition to the problems of its schema.
 pub(super) fn of_schema(
     owner: &Definition,
     problems: Vec<schema::Problem>,
@@ -90,7 +90,7 @@ fn joined(path: &str, further: &str) -> String {
     }
 }
 
-/// Names the component.
+/// Returns the component as the definition of a problem.
 pub(super) fn component(inputs: &Inputs<'_>) -> Definition {
     Definition {
         kind: "Component",
@@ -98,7 +98,7 @@ pub(super) fn component(inputs: &Inputs<'_>) -> Definition {
     }
 }
 
-/// Names the settings.
+/// Returns the settings as the definition of a problem.
 pub(super) fn settings(inputs: &Inputs<'_>) -> Definition {
     let named = inputs
         .settings
@@ -109,7 +109,7 @@ pub(super) fn settings(inputs: &Inputs<'_>) -> Definition {
     }
 }
 
-/// Tells whether parameters have a say about a place: they have it, or something else in its way.
+/// Returns whether parameters contain a path, or another value on the way to it.
 fn decides(over: &Object, steps: &[String]) -> bool {
     let mut map = over;
     for step in steps {

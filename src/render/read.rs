@@ -1,4 +1,4 @@
-//! Reads definitions: every template, condition and path, before any is evaluated.
+//! Parses definitions: every template, condition and path, before the first evaluation.
 
 use kube::ResourceExt;
 use serde_json::Value;
@@ -14,10 +14,10 @@ use crate::api::component::{
     AddonInstance, AddonPatch, PatchOperation, PatchVerb, ResourceTemplate,
 };
 
-/// What forEach calls the item where the definition does not say.
+/// The default name of the item in a forEach.
 const ITEM: &str = "item";
 
-/// Everything that a component is made from, read.
+/// The parsed definitions of a component.
 pub(super) struct Blueprint<'t> {
     pub(super) context: Context,
     pub(super) type_: Definition,
@@ -40,7 +40,7 @@ pub(super) struct Instance<'t> {
     pub(super) definition: Definition,
     pub(super) instance_id: Value,
     pub(super) spec: Value,
-    /// What the ids of its resources begin with.
+    /// The prefix of the ids of its resources.
     pub(super) prefix: String,
     pub(super) creates: Vec<Resource<'t>>,
     pub(super) patches: Vec<Patch<'t>>,
@@ -61,7 +61,7 @@ pub(super) struct Operation<'t> {
     pub(super) value: Option<Template<'t>>,
 }
 
-/// Reads all that a component is rendered from.
+/// Parses all definitions of a component.
 pub(super) fn blueprint<'t>(
     inputs: &Inputs<'t>,
     library: &'t Library,
@@ -177,7 +177,7 @@ fn warn_of_unused_overrides(inputs: &Inputs<'_>, notes: &mut Notes) {
     }
 }
 
-/// Reads the templates of resources.
+/// Parses the templates of resources.
 pub(super) fn resources<'t>(
     owner: &Definition,
     word: &str,
@@ -247,7 +247,7 @@ fn resource<'t>(
     }
 }
 
-/// Tells whether a text can be a variable of CEL.
+/// Returns whether a text can be a variable of CEL.
 fn is_identifier(text: &str) -> bool {
     const RESERVED: [&str; 4] = ["true", "false", "null", "in"];
     let letters = |c: char| c.is_ascii_alphanumeric() || c == '_';

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::{AddonDefinition, Component, Workload};
 
-/// The definitions of one component, as YAML of the parts that a case is about.
+/// Returns the definitions of one component from their YAML parts.
 fn definitions(parts: &Value) -> Definitions {
     let part = |name: &str| parts.get(name).cloned().unwrap_or_else(|| json!({}));
     let object = |kind: &str, name: &str, spec: Value| json!({"apiVersion": "openchoreo.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec});
@@ -73,14 +73,17 @@ fn render_parts(parts: &Value) -> Result<Rendered, String> {
 }
 
 fn parse(text: &str) -> Value {
-    yaml::documents("case", text).unwrap().remove(0).value
+    bounded_yaml::documents("case", text)
+        .unwrap()
+        .remove(0)
+        .value
 }
 
 fn render_yaml(text: &str) -> Result<Rendered, String> {
     render_parts(&parse(text))
 }
 
-/// Renders a ConfigMap with a value under `out`, which is what comes back; Null where it is left out.
+/// Renders a ConfigMap with a value under `out`, and returns the result. Null: the value was left out.
 fn value_of(written: &Value) -> Result<Value, String> {
     let parts = json!({
         "component": {
@@ -140,7 +143,7 @@ fn what_values_become() {
         (json!("${spec.empty}${spec.empty}"), json!("")),
         (json!("ä${spec.word}ö"), json!("äcartö")),
         (json!("a\n${spec.n}\nb"), json!("a\n3\nb")),
-        // What is no expression stays.
+        // A text without an expression stays unchanged.
         (json!("plain"), json!("plain")),
         (json!("$"), json!("$")),
         (json!("$5 {a}"), json!("$5 {a}")),
@@ -154,7 +157,7 @@ fn what_values_become() {
         (json!(7), json!(7)),
         (json!(null), Value::Null),
         (json!([1, "a", null]), json!([1, "a", null])),
-        // What an expression gives is not read again.
+        // The result of an expression is not parsed again.
         (json!("${spec.code}"), json!("${spec.word}")),
         (json!("x${spec.code}"), json!("x${spec.word}")),
         (json!("${spec.mustache}"), json!("{{ .host }}:{{ .port }}")),
@@ -383,7 +386,7 @@ fn what_is_wrong_says_where() {
         ),
         (
             json!({"${spec.n}": 1, "3": 2}),
-            "template.out.3, column 1: this key comes out twice",
+            "template.out.3, column 1: this key appears twice in the result",
         ),
         (json!("${'a'.matches('(')}"), "template.out, column 3"),
     ];
@@ -440,7 +443,7 @@ fn bombs_are_stopped() {
     }
 }
 
-/// Cases of whole definitions: what they become, as `id kind/name`, or what is wrong.
+/// Whole definitions, with the expected resources as `id kind/name`, or the expected errors.
 #[test]
 fn what_definitions_become() {
     let template = "template: {apiVersion: v1, kind: ConfigMap, metadata: {name: ";
@@ -532,7 +535,7 @@ fn what_definitions_become() {
             format!("component: {{addons: [{{name: x, instanceId: i}}, {{name: z, instanceId: j}}]}}\nx: {{creates: [{{id: c, {template} c}}}}}}]}}\nz: {{patches: [{{target: {{kind: ConfigMap}}, operations: [{{op: replace, path: /metadata/name, value: d}}]}}]}}"),
             "x-i-c ConfigMap/d",
         ),
-        // What is wrong.
+        // Errors.
         (
             "a name that nothing has, in what is left out",
             format!("type: {{resources: [{{id: a, includeWhen: '${{false}}', {template} 'a-${{sepc.x}}'}}}}}}]}}"),
@@ -576,7 +579,7 @@ fn what_definitions_become() {
         (
             "a patch that takes the name away",
             format!("type: {{resources: [{{id: a, {template} a}}}}}}]}}\ncomponent: {{addons: [{{name: x, instanceId: i}}]}}\nx: {{patches: [{{target: {{kind: ConfigMap}}, operations: [{{op: remove, path: /metadata/name}}]}}]}}"),
-            "Addon x, patch 0, operations: they leave a resource without its metadata.name",
+            "Addon x, patch 0, operations: the patched resource has no valid metadata.name",
         ),
         (
             "a patch to null",
@@ -910,7 +913,7 @@ fn too_many_resources_are_refused() {
 
 #[test]
 fn the_kinds_without_a_namespace_are_those_of_the_server() {
-    let known = crate::embedded::builtin::resources();
+    let known = kube_embedded::builtin::resources();
     let mut count = 0;
     for resource in known.iter().filter(|resource| !resource.namespaced) {
         let (group, kind) = (&*resource.group, &*resource.kind);

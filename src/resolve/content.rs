@@ -1,7 +1,7 @@
-//! Embedded content: whole objects, and gzip in base64 where they are large.
+//! Embedded content: plain objects, or gzip in base64 if they are large.
 //!
-//! A definition stored as one string costs an API server a fraction of what the same definition costs as a
-//! tree, so everything over [`PACK_OVER`] is packed. Equal definitions pack to equal bytes.
+//! A definition stored as one string costs an API server a fraction of the time and memory of the same
+//! definition as a tree, so all content over [`PACK_OVER`] is compressed. Equal definitions give equal bytes.
 
 use std::io::{Read, Write};
 
@@ -14,14 +14,13 @@ use serde_json::Value;
 
 use crate::api::Object;
 use crate::api::release::Content;
-use crate::yaml;
 
-/// The size in bytes of JSON over which content is packed.
+/// The size of the JSON in bytes above which content is compressed.
 pub const PACK_OVER: usize = 20 << 10;
-/// How large content may become when it is unpacked.
+/// The largest uncompressed size in bytes.
 pub const UNPACKED_AT_MOST: usize = 8 << 20;
 
-/// Why embedded content cannot be read.
+/// The reasons why embedded content cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ContentError {
     /// The text is not base64.
@@ -32,23 +31,23 @@ pub enum ContentError {
     /// The bytes are not gzip.
     #[error("`compressed` is not the base64 of a gzip ({0}); create the release again")]
     Gzip(String),
-    /// The content is larger than anything that a definition needs.
+    /// The uncompressed content is too large.
     #[error(
         "the content has more than {UNPACKED_AT_MOST} bytes uncompressed; no definition needs that much"
     )]
     TooLarge,
-    /// The unpacked bytes are no text.
+    /// The uncompressed bytes are not UTF-8.
     #[error("the uncompressed content is not UTF-8; create the release again")]
     NotText,
-    /// The text is not YAML that we read.
+    /// The text is not valid YAML.
     #[error("{0}")]
-    Yaml(#[from] yaml::YamlError),
-    /// The text is something else than one object.
+    Yaml(#[from] bounded_yaml::YamlError),
+    /// The text is not one object.
     #[error("the content must be one object, but is {0}")]
     NotOneObject(String),
 }
 
-/// Embeds a definition: as it is, or packed where it is large.
+/// Embeds a definition: plain, or compressed if it is large.
 pub fn pack(object: &Object) -> Content {
     let json = serde_json::to_vec(object).expect("BUG: a JSON object is JSON");
     if json.len() <= PACK_OVER {
@@ -79,14 +78,14 @@ pub fn unpack(content: &Content) -> Result<Object, ContentError> {
     one_object("compressed content", &bytes)
 }
 
-/// Reads bytes that hold one object, as JSON or YAML.
+/// Parses bytes that contain one object, as JSON or YAML.
 fn one_object(origin: &str, bytes: &[u8]) -> Result<Object, ContentError> {
     let text = std::str::from_utf8(bytes).map_err(|_| ContentError::NotText)?;
-    // What `pack` wrote is JSON; as YAML some of it, such as 1e+21, would be refused.
+    // `pack` writes JSON; the YAML parser would refuse some of it, such as 1e+21.
     if let Ok(object) = serde_json::from_str(text) {
         return Ok(object);
     }
-    let mut documents = yaml::documents(origin, text)?;
+    let mut documents = bounded_yaml::documents(origin, text)?;
     match (
         documents.pop().map(|document| document.value),
         documents.len(),
@@ -160,7 +159,10 @@ mod tests {
         }
         let error = unpack(&Content::from_compressed(gzip(aliases.as_bytes()))).unwrap_err();
         assert!(
-            matches!(error, ContentError::Yaml(yaml::YamlError::Limit { .. })),
+            matches!(
+                error,
+                ContentError::Yaml(bounded_yaml::YamlError::Limit { .. })
+            ),
             "{error}"
         );
     }
@@ -177,7 +179,7 @@ mod tests {
         }
     }
 
-    /// Any JSON that a definition can hold.
+    /// Any JSON that a definition can contain.
     fn any_json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),

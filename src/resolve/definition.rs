@@ -1,5 +1,5 @@
-//! An object as the definition that it should be: of the right kind and name, with nothing in it that
-//! only a server or a tool added.
+//! Converts an object to the expected definition: checks kind and name, and removes the fields that only a
+//! server or a tool adds.
 
 use kube::Resource;
 use serde::Serialize;
@@ -8,31 +8,31 @@ use serde_json::Value;
 
 use crate::api::{Object, definitions};
 
-/// Why an object is not the definition that it should be.
+/// The reasons why an object is not the expected definition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DefinitionError {
-    /// It is of another kind, or of none.
+    /// The object has another kind, or none.
     #[error("expected {wanted}, found {found}")]
     Kind {
-        /// What it is.
+        /// The kind of the object.
         found: String,
-        /// What it should be.
+        /// The expected kind.
         wanted: String,
     },
-    /// It has another name.
+    /// The object has another name.
     #[error("its name is {found:?}, not {wanted:?}")]
     Name {
-        /// Its name.
+        /// The name of the object.
         found: String,
-        /// What it should be.
+        /// The expected name.
         wanted: String,
     },
-    /// Its fields are not those of its kind.
+    /// The fields do not match the kind.
     #[error("{0}")]
     Fields(String),
 }
 
-/// Makes a typed definition of an object; fields that the kind does not have are named in `warnings`.
+/// Converts an object to a typed definition. `warnings` gets the fields that the kind does not have.
 pub fn typed<K>(
     mut object: Object,
     name: &str,
@@ -71,7 +71,7 @@ where
     Ok(definition)
 }
 
-/// Names the fields that are in one value and did not make it into the other.
+/// Adds the fields that are in `before` but not in `after`.
 fn unknown(path: &str, before: &Value, after: &Value, warnings: &mut Vec<String>) {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {
@@ -93,7 +93,7 @@ fn unknown(path: &str, before: &Value, after: &Value, warnings: &mut Vec<String>
     }
 }
 
-/// Tells whether a value says no more than its absence.
+/// Returns whether a value means the same as a missing field.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

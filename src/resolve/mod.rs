@@ -1,7 +1,7 @@
-//! References of a release to definitions: git, embedded and compressed content.
+//! Resolves the references of a release to definitions: git, embedded and compressed content.
 //!
-//! A reference is resolved by commit id alone, so the answer never changes and is worth keeping. What
-//! comes out is the same whichever way a definition came in.
+//! A git reference names a commit id, so the result never changes and can be cached. The result does not
+//! depend on the form of the reference.
 
 pub mod content;
 pub mod definition;
@@ -15,7 +15,6 @@ use serde_json::Value;
 use crate::api::definitions::Mismatch;
 use crate::api::release::{Content, GitRef, ReleaseSpec};
 use crate::api::{AddonDefinition, Definitions, Object, lists};
-use crate::yaml;
 use content::ContentError;
 use definition::DefinitionError;
 use git::{Git, GitError};
@@ -23,72 +22,72 @@ use git::{Git, GitError};
 /// The definitions of a release.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
-    /// What the release is made of.
+    /// The definitions.
     pub definitions: Definitions,
-    /// What was found in the definitions that they cannot have.
+    /// Warnings about unknown fields in the definitions.
     pub warnings: Vec<String>,
 }
 
-/// Why a release cannot be resolved.
+/// The reasons why a release cannot be resolved.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
-    /// One of its references cannot be read.
+    /// A reference cannot be read.
     #[error("{what}: {cause}")]
     Reference {
-        /// Which, as in `component checkout`.
+        /// The definition, as in `component checkout`.
         what: String,
-        /// Why.
+        /// The cause.
         cause: Cause,
     },
-    /// The definitions do not belong together.
+    /// The definitions do not match each other.
     #[error(transparent)]
     Mismatch(#[from] Mismatch),
 }
 
-/// Why a reference cannot be read.
+/// The reasons why a reference cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Cause {
-    /// It has neither gitRef nor content, or both.
+    /// The reference has neither gitRef nor content, or both.
     #[error("a reference has exactly one of gitRef and content")]
     NotOne,
-    /// Git does not have it.
+    /// The file cannot be read from git.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// The content cannot be unpacked.
+    /// The content cannot be uncompressed or parsed.
     #[error(transparent)]
     Content(#[from] ContentError),
     /// The file in git is not YAML.
     #[error(transparent)]
-    Yaml(#[from] yaml::YamlError),
-    /// The file in git has no such object.
+    Yaml(#[from] bounded_yaml::YamlError),
+    /// The file in git does not contain the object.
     #[error("{file} has no {kind} {name}; it has {found}")]
     NotInFile {
         /// The file, with repository and revision.
         file: String,
-        /// The kind that was looked for.
+        /// The expected kind.
         kind: String,
-        /// The name that was looked for.
+        /// The expected name.
         name: String,
-        /// What is there.
+        /// The objects of the file.
         found: String,
     },
-    /// The file in git has the object more than once, as for several namespaces.
+    /// The file in git contains the object more than once, for example for several namespaces.
     #[error(
         "{file} has {kind} {name} more than once; a reference cannot tell them apart, so keep one in a file"
     )]
     TwiceInFile {
         /// The file, with repository and revision.
         file: String,
-        /// The kind that was looked for.
+        /// The expected kind.
         kind: String,
-        /// The name that was looked for.
+        /// The expected name.
         name: String,
     },
-    /// It is not the definition that it should be.
+    /// The object is not the expected definition.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
-    /// The work was given up, as when the program ends.
-    #[error("it was given up before it was read")]
+    /// The read was cancelled, for example because the program ends.
+    #[error("the read was cancelled")]
     GivenUp,
 }
 
@@ -138,7 +137,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads one reference: `shown` is what messages call it, `name` what it has to be named.
+    /// Reads one reference: `shown` is its name in messages, `name` is the expected name of the object.
     async fn read<K>(
         &mut self,
         word: &str,
@@ -209,7 +208,7 @@ fn reference_error(word: &str, shown: &str, cause: Cause) -> ResolveError {
     }
 }
 
-/// Finds the object of a kind and a name in a file, which may hold others too.
+/// Finds the object of a kind and a name in a file, which may contain others.
 pub fn in_file(
     file: &str,
     bytes: &[u8],
@@ -220,7 +219,7 @@ pub fn in_file(
     let text = std::str::from_utf8(bytes).map_err(|_| ContentError::NotText)?;
     let mut found = None;
     let mut others = Vec::new();
-    let documents = yaml::documents(file, text)?.into_iter();
+    let documents = bounded_yaml::documents(file, text)?.into_iter();
     for document in documents.flat_map(|document| lists::objects(document.value)) {
         let said = |pointer| document.value.pointer(pointer).and_then(Value::as_str);
         let its = (said("/apiVersion"), said("/kind"), said("/metadata/name"));

@@ -1,27 +1,28 @@
-//! What a key can mean. Keymaps name actions by these words, and nothing else can be bound.
+//! The actions that keys run. A keymap names actions by these words and can bind nothing else.
 //!
-//! No action changes anything on a target: those that are about to open a plan, which a person confirms.
+//! No action writes to a target. An action that leads to a change opens a plan, and the user confirms the
+//! plan.
 
-/// Something that a key, a command or a line of the help runs.
+/// An action that a key, a command or a line of the help runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
-    /// Leaves the screen, and on the matrix the program.
+    /// Closes the screen; on the matrix, leaves the program.
     Quit,
-    /// Leaves the program, whatever is open.
+    /// Leaves the program from any screen.
     Leave,
-    /// Goes back: closes what is open, clears what is set, leaves the screen.
+    /// Goes back: closes the open line or choice, clears the filter or the marks, or closes the screen.
     Back,
-    /// Stops what is under way in front; never leaves the program with work undone.
+    /// Stops the work of the screen in front; never leaves the program while work is unfinished.
     Interrupt,
-    /// Goes to the screen before, in the history of screens.
+    /// Goes to the previous screen in the history of screens.
     HistoryBack,
-    /// Goes to the screen after, in the history of screens.
+    /// Goes to the next screen in the history of screens.
     HistoryForth,
-    /// Switch to the target that was connected to.
+    /// Switches to the target that bowline has just connected to.
     Switch,
-    /// Draws everything anew.
+    /// Draws the whole screen again.
     Redraw,
-    /// Puts the program to sleep, as the shell does.
+    /// Suspends the program, as ctrl-z does in a shell.
     Suspend,
 
     /// Moves up.
@@ -44,114 +45,114 @@ pub enum Action {
     Top,
     /// Moves to the last row.
     Bottom,
-    /// Moves to the next row that is at fault.
+    /// Moves to the next row with a fault.
     NextFault,
-    /// Moves to the row before that is at fault.
+    /// Moves to the previous row with a fault.
     PreviousFault,
 
-    /// Opens what is selected.
+    /// Opens the selected row or cell.
     Open,
-    /// Marks or unmarks what is selected, for actions on sets.
+    /// Marks or unmarks the selected row, for actions on several objects.
     Mark,
-    /// Marks everything that is shown.
+    /// Marks all rows that the filter shows.
     MarkAll,
-    /// Unmarks everything.
+    /// Removes all marks.
     Unmark,
     /// Sorts by the next column.
     Sort,
-    /// Turns the order around.
+    /// Reverses the sort order.
     SortReverse,
     /// Shows the next set of columns.
     Columns,
-    /// Shows only what is at fault.
+    /// Shows only the rows with a fault.
     FaultsOnly,
-    /// Opens or closes the pane below.
+    /// Opens or closes the lower pane.
     Pane,
 
-    /// Opens the line of commands.
+    /// Opens the command prompt.
     Command,
     /// Opens the filter.
     Filter,
-    /// Jumps to any object by a part of its name.
+    /// Opens the jump line: it finds any object by a part of its name.
     Jump,
-    /// Shows what the keys do.
+    /// Shows the help for the keys.
     Help,
-    /// Copies what is selected.
+    /// Copies the selected row, or the text of the screen.
     Copy,
-    /// Copies the command line that does the same.
+    /// Copies the command line that shows or does the same.
     CopyCommand,
 
-    /// Plans a promotion of what is selected or marked.
+    /// Plans a promotion of the selected or marked components.
     Promote,
     /// Plans a rollback.
     Rollback,
-    /// Plans a hold.
+    /// Plans to pin: to place a hold.
     Hold,
-    /// Plans the lifting of a hold.
+    /// Plans to unpin: to remove a hold.
     Unhold,
     /// Plans to mark the release bad.
     MarkBad,
     /// Plans to mark the release good.
     MarkGood,
-    /// Plans the reverse of the last action.
+    /// Plans to undo the last action.
     Undo,
     /// Plans a deployment.
     Deploy,
-    /// Plans to collect what nobody needs.
+    /// Plans to delete the releases and snapshots that nobody needs.
     Collect,
 
-    /// Confirms, where something waits for it.
+    /// Confirms the plan or the question in front.
     Confirm,
-    /// Applies a plan that a key confirms.
+    /// Applies a plan that needs only a key.
     Apply,
-    /// Makes a plan again and keeps the typed text.
+    /// Makes the plan again and keeps the typed text.
     PlanAgain,
-    /// Opens the line as an editor of several lines.
+    /// Opens the line as an editor with several lines.
     Editor,
     /// Moves to the next button or field.
     NextField,
-    /// Takes the completion.
+    /// Accepts the completion.
     Complete,
 
-    /// Compares.
+    /// Opens a comparison.
     Diff,
     /// Goes to the next hunk.
     NextHunk,
-    /// Goes to the hunk before.
+    /// Goes to the previous hunk.
     PreviousHunk,
     /// Goes to the next object.
     NextObject,
-    /// Goes to the object before.
+    /// Goes to the previous object.
     PreviousObject,
-    /// Shows or hides noise.
+    /// Shows or hides noise: fields that servers and controllers write, empty values, reorderings.
     Noise,
-    /// Changes between side by side and unified.
+    /// Switches between side by side and unified.
     Layout,
-    /// Folds or unfolds.
+    /// Folds or unfolds an object.
     Fold,
 
-    /// Shows the matrix as of a moment.
+    /// Shows the matrix at a past time.
     TimeTravel,
-    /// Steps to the change before.
+    /// Steps to the previous change of the matrix.
     StepBack,
-    /// Steps to the next change.
+    /// Steps to the next change of the matrix.
     StepForth,
-    /// Comes back to the present.
+    /// Returns from a past time to the live matrix.
     Live,
 
     /// Goes to the matrix.
     GoMatrix,
-    /// Goes to the component that is selected.
+    /// Goes to the selected component.
     GoComponent,
     /// Goes to the releases.
     GoReleases,
-    /// Goes to the pins.
+    /// Goes to the ReleasePins.
     GoPins,
     /// Goes to the snapshots.
     GoSnapshots,
-    /// Goes to the revisions of what is selected.
+    /// Goes to the revisions of the selected ReleasePin.
     GoRevisions,
-    /// Goes to what can be collected.
+    /// Goes to the objects that can be collected.
     GoCollect,
     /// Goes to the audit trail.
     GoAudit,
@@ -162,15 +163,15 @@ pub enum Action {
     /// Goes to the contexts.
     GoContexts,
 
-    /// Goes on with the tour, or begins it.
+    /// Goes to the next step of the tour.
     TourNext,
-    /// Goes a step of the tour back.
+    /// Goes to the previous step of the tour.
     TourBack,
     /// Ends the tour.
     TourOff,
 }
 
-/// Every action with the word that keymaps name it by.
+/// All actions, each with its word in keymaps.
 #[rustfmt::skip]
 pub const WORDS: &[(&str, Action)] = &[
     ("quit", Action::Quit), ("leave", Action::Leave), ("back", Action::Back), ("interrupt", Action::Interrupt),
@@ -202,24 +203,24 @@ pub const WORDS: &[(&str, Action)] = &[
     ("tour-next", Action::TourNext), ("tour-back", Action::TourBack), ("tour-off", Action::TourOff),
 ];
 
-/// Words that the keymaps of users may still name actions by.
+/// Older words for actions; keymaps of users may still contain them.
 const OLD_WORDS: &[(&str, Action)] = &[("hold", Action::Hold), ("unhold", Action::Unhold)];
 
 impl Action {
-    /// Finds the action that a word names.
+    /// Returns the action with this word.
     pub fn named(word: &str) -> Option<Self> {
         let known = WORDS.iter().chain(OLD_WORDS);
         let found = known.into_iter().find(|(known, _)| *known == word);
         found.map(|(_, action)| *action)
     }
 
-    /// Returns the word that names it.
+    /// Returns the action's word in keymaps.
     pub fn word(self) -> &'static str {
         let found = WORDS.iter().find(|(_, action)| *action == self);
         found.map_or("", |(word, _)| word)
     }
 
-    /// Tells whether it does the same on every screen.
+    /// Returns whether the action does the same on every screen.
     pub fn is_everywhere(self) -> bool {
         matches!(
             self,
@@ -238,7 +239,7 @@ impl Action {
             || self.word().starts_with("tour-")
     }
 
-    /// Tells whether it opens a plan.
+    /// Returns whether the action opens a plan.
     pub fn plans(self) -> bool {
         matches!(
             self,
@@ -255,12 +256,12 @@ impl Action {
     }
 }
 
-/// Where keys are looked up: what is in front decides.
+/// A group of key bindings. The screen in front decides which modes apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
-    /// Everywhere but in text.
+    /// All screens, except where the user types text.
     Global,
-    /// Wherever rows are listed.
+    /// All screens with rows.
     List,
     /// The matrix.
     Matrix,
@@ -268,12 +269,12 @@ pub enum Mode {
     Diff,
     /// A plan.
     Plan,
-    /// A line or an editor that takes text.
+    /// A line or an editor in which the user types text.
     Text,
 }
 
 impl Mode {
-    /// Every mode with the word that keymaps name it by.
+    /// All modes, each with its word in keymaps.
     pub const WORDS: [(&str, Mode); 6] = [
         ("global", Mode::Global),
         ("list", Mode::List),

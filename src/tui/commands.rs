@@ -1,4 +1,4 @@
-//! The line of commands: what can be typed after a colon, what it offers, and what it does.
+//! The command prompt after a colon: its commands, their completion and their effect.
 
 use std::time::Duration;
 
@@ -12,25 +12,25 @@ use super::order::Order;
 use super::orders::{self, Wanted};
 use super::prompt::{Offer, Over};
 use super::screens::{Screen, is_bad, since};
-use crate::engine::actions::rollback::Target;
-use crate::engine::audit::Span;
-use crate::engine::desk;
 use crate::engine::moment;
 use crate::engine::world::{Key, World};
+use crate::subjects::release_pin::actions::rollback::Target;
+use crate::subjects::release_pin::audit::Span;
+use crate::subjects::release_pin::desk;
 
-/// A command, what follows it and what it does.
+/// A command with its arguments and its description.
 struct Command {
     name: &'static str,
     arguments: &'static str,
     about: &'static str,
 }
 
-/// The commands that are no action under another name.
+/// The commands that are not just another name of an action.
 const COMMANDS: &[Command] = &[
     Command {
         name: "pin",
         arguments: "[FOR | UNTIL]",
-        about: "pin, for 4h, until 18:00 or until lifted",
+        about: "pin for 4h, until 18:00, or without an end",
     },
     Command {
         name: "hold",
@@ -45,7 +45,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "deploy",
         arguments: "[RELEASE]",
-        about: "deploy a new release into this environment, or this one",
+        about: "deploy a new release, or this one, into this environment",
     },
     Command {
         name: "rollback",
@@ -63,6 +63,16 @@ const COMMANDS: &[Command] = &[
         about: "switch to another namespace",
     },
     Command {
+        name: "filter",
+        arguments: "[WORDS]",
+        about: "filter the rows of this screen",
+    },
+    Command {
+        name: "audit",
+        arguments: "[WORDS]",
+        about: "the audit trail, or its entries with these words",
+    },
+    Command {
         name: "theme",
         arguments: "NAME",
         about: "change the theme",
@@ -74,12 +84,12 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "at",
-        arguments: "MOMENT",
+        arguments: "TIME",
         about: "the matrix as of 14:02, 20m ago or yesterday 14:02",
     },
     Command {
         name: "since",
-        arguments: "MOMENT",
+        arguments: "TIME",
         about: "the changes near the start of an incident",
     },
     Command {
@@ -104,13 +114,13 @@ const COMMANDS: &[Command] = &[
     },
 ];
 
-/// Lists the commands: name, arguments, what it does.
+/// Lists the commands: name, arguments, description.
 pub fn listing() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     let commands = COMMANDS.iter();
     commands.map(|command| (command.name, command.arguments, command.about))
 }
 
-/// Names that people try, for screens and actions.
+/// Other names that users try for screens and actions.
 const ALIASES: &[(&str, Action)] = &[
     ("matrix", Action::GoMatrix),
     ("component", Action::GoComponent),
@@ -132,7 +142,7 @@ const ALIASES: &[(&str, Action)] = &[
     ("quit", Action::Quit),
 ];
 
-/// Offers what could be meant.
+/// Returns the completions of the typed text.
 pub fn offers(
     model: &mut Model,
     world: &World,
@@ -192,10 +202,10 @@ pub fn offers(
     fitting.map(|word| Offer::new(word, about(word))).collect()
 }
 
-/// How many releases are offered at most.
+/// The largest number of releases to offer.
 const OFFERED: usize = 200;
 
-/// Lists the releases of the selected components, the newest first; by default those of all components.
+/// Returns the releases of the selected components, the newest first. The default is all components.
 pub fn releases(model: &Model, world: &World) -> Vec<String> {
     let namespace = &model.ground.namespace;
     let selected = model.front().subject(world).components;
@@ -218,7 +228,7 @@ pub fn releases(model: &Model, world: &World) -> Vec<String> {
     names.take(OFFERED).collect()
 }
 
-/// Puts an offer in the place of the last word.
+/// Replaces the last word by the chosen completion.
 pub fn completed(text: &str, offer: &str) -> String {
     match text.rsplit_once(' ') {
         Some((before, _)) => format!("{before} {offer}"),
@@ -226,7 +236,7 @@ pub fn completed(text: &str, offer: &str) -> String {
     }
 }
 
-/// Runs a line, and says what it wants of the model.
+/// Runs a line; returns its requests to the model.
 pub fn run(
     model: &mut Model,
     world: &World,
@@ -240,6 +250,12 @@ pub fn run(
     };
     let rest: Vec<&str> = words.collect();
     let said = |level, text: String| vec![Wish::Say(level, text)];
+    if let Screen::Matrix(matrix) = model.front()
+        && matches!(name, "hold" | "pin" | "promote" | "deploy" | "rollback")
+        && let Some(why) = matrix.refuses_in_past(&model.look.keymap, "where you can plan")
+    {
+        return said(Level::Warning, why);
+    }
     match (name, rest.as_slice()) {
         ("q" | "quit", []) => {
             super::update::quit(model, now, effects);
@@ -345,9 +361,11 @@ pub fn run(
             Vec::new()
         }
         ("tour", []) => {
-            model.tour = Some(super::tour::begin(model.tasks.len()));
+            super::tour::start(model, now);
             Vec::new()
         }
+        ("filter", [_, ..]) => vec![Wish::Filter(rest.join(" "))],
+        ("audit", [_, ..]) => vec![Wish::Run(Action::GoAudit), Wish::Filter(rest.join(" "))],
         (name, []) => {
             let alias = ALIASES.iter().find(|(known, _)| *known == name);
             match alias
@@ -362,15 +380,28 @@ pub fn run(
     }
 }
 
-/// Says what a command takes, or that there is none.
+/// Returns the usage of a command, or says that the command does not exist.
 fn usage(name: &str) -> String {
-    match COMMANDS.iter().find(|command| command.name == name) {
-        Some(command) => format!(":{name} {}", command.arguments),
-        None => format!("unknown command {name}; tab lists the commands"),
+    let full = match name {
+        "ctx" => "context",
+        "namespace" => "ns",
+        "q!" => "q",
+        other => other,
+    };
+    let is_action = || {
+        let alias = ALIASES.iter().any(|(known, _)| *known == name);
+        alias || Action::named(name).is_some()
+    };
+    match COMMANDS.iter().find(|command| command.name == full) {
+        Some(command) if !command.arguments.is_empty() => {
+            format!(":{name} {}", command.arguments)
+        }
+        None if !is_action() => format!("unknown command {name}; tab lists the commands"),
+        _ => format!("{name} takes no argument"),
     }
 }
 
-/// Lets writes pass on a protected context for a while.
+/// Allows writes on a protected context for some time.
 fn write(model: &mut Model, now: Timestamp, lasting: &str, effects: &mut Vec<Effect>) -> Vec<Wish> {
     let say = |level, text: String| vec![Wish::Say(level, text)];
     if !model.ground.protected {
@@ -392,7 +423,7 @@ fn write(model: &mut Model, now: Timestamp, lasting: &str, effects: &mut Vec<Eff
     }
 }
 
-/// Reads when a hold ends: how long it lasts, the next time that a clock shows, or a moment ahead.
+/// Reads the end of a hold: a duration, the next occurrence of a time of day, or a date with a time.
 fn until(text: &str, now: Timestamp, model: &Model) -> Result<Timestamp, String> {
     if let Ok(lasting) = span(text) {
         return now
@@ -402,23 +433,25 @@ fn until(text: &str, now: Timestamp, model: &Model) -> Result<Timestamp, String>
     let read = moment::read(text, now, &model.ground.zone);
     let at = read.map_err(|_| {
         format!(
-            "{text} is not a duration and not a moment; write 4h, 7d, 18:00 or 2026-01-31T18:00:00Z"
+            "{text} is not a duration and not a time; write 4h, 7d, 18:00 or 2026-01-31T18:00:00Z"
         )
     })?;
     if at > now {
         return Ok(at);
     }
-    // A time of the day that has passed today means tomorrow.
+    // A time that is already past today means tomorrow.
     let is_of_day = !text.contains('-') && text.contains(':');
     let next = at.to_zoned(model.ground.zone.clone()).tomorrow();
     match next {
         Ok(next) if is_of_day && next.timestamp() > now => Ok(next.timestamp()),
-        _ => Err(format!("{text} is past: a hold ends at a moment ahead")),
+        _ => Err(format!(
+            "{text} is in the past; the end of a hold must be in the future"
+        )),
     }
 }
 
-/// Reads the span and the file of an incident: at most two moments, each of at most two words, then at most
-/// one name of a file.
+/// Reads the arguments of `incident`: at most two times, each of at most two words, then at most one file
+/// name.
 fn incident<'w>(
     words: &[&'w str],
     now: Timestamp,
@@ -450,12 +483,12 @@ fn incident<'w>(
         [] => Ok((span, None)),
         [file] if file.contains(['.', '/']) && !file.contains(':') => Ok((span, Some(file))),
         [word, ..] => Err(format!(
-            "{word} is not a moment and not a file; write :export incident 13:30 14:15 incident.md"
+            "{word} is not a time and not a file; write :export incident 13:30 14:15 incident.md"
         )),
     }
 }
 
-/// Reads how long something lasts.
+/// Reads a duration.
 fn span(text: &str) -> Result<SignedDuration, String> {
     let interval = crate::api::interval::Interval::from(text);
     let lasting = interval.duration().map_err(|error| error.to_string())?;
@@ -465,6 +498,7 @@ fn span(text: &str) -> Result<SignedDuration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tui::still::Still;
 
     #[test]
     fn an_incident_has_a_start_an_end_and_a_file() {
@@ -496,13 +530,50 @@ mod tests {
         }
         for (line, why) in [
             ("14:15 13:30", "before it begins"),
-            ("13:3x", "not a moment"),
-            ("13:30 half", "not a moment"),
-            ("a.md b.md", "not a moment"),
+            ("13:3x", "not a time"),
+            ("13:30 half", "not a time"),
+            ("a.md b.md", "not a time"),
         ] {
             let words: Vec<&str> = line.split_whitespace().collect();
             let said = incident(&words, now, &TimeZone::UTC).unwrap_err();
             assert!(said.contains(why), "{line}: {said}");
         }
+    }
+
+    #[test]
+    fn every_command_says_which_arguments_it_takes() {
+        for (name, expected) in [
+            ("diff", "diff takes no argument"),
+            ("releases", "releases takes no argument"),
+            ("q", "q takes no argument"),
+            ("q!", "q! takes no argument"),
+            ("quit", "quit takes no argument"),
+            ("ctx", ":ctx NAME"),
+            ("namespace", ":namespace NAME"),
+            ("tour", ":tour [off]"),
+            ("cart", "unknown command cart; tab lists the commands"),
+        ] {
+            assert_eq!(usage(name), expected);
+        }
+        let commands = COMMANDS.iter().map(|command| command.name);
+        let aliases = ALIASES.iter().map(|(name, _)| *name);
+        let actions = WORDS.iter().map(|(word, _)| *word);
+        for name in commands.chain(aliases).chain(actions) {
+            let line = format!("\"{name} cart cart cart cart\"");
+            let still = Still::fleet().keys(":").keys(&line).keys("enter");
+            still.hides("unknown command");
+        }
+    }
+
+    #[test]
+    fn a_filter_and_the_audit_trail_take_words() {
+        let command = |line: &str| {
+            let line = format!("\"{line}\"");
+            Still::fleet().keys(":").keys(&line).keys("enter")
+        };
+        command("filter cart").shows("/cart").hides("ledger");
+        command("filter health:x").shows("unknown health x");
+        command("audit cart").shows("matrix > audit  /cart");
+        command("diff cart").shows("diff takes no argument");
     }
 }

@@ -1,45 +1,46 @@
-//! How a plan is confirmed: the more is at stake, the more has to be typed.
+//! How a user confirms a plan: the higher the risk, the more the user types.
 //!
-//! A key for the pipeline's first environments, a key after the change was shown for the others, the
-//! environment's name where it is production, the count for sets. What is typed after these is the reason.
+//! For the first environments of the pipeline, a key is enough. For other environments, the screen must have
+//! shown the difference first. For production, the user types the environment's name; for several components,
+//! also their number. Any text after these words is the reason.
 
 use crossterm::event::KeyEvent;
 use tui_textarea::TextArea;
 
 use super::order::Prepared;
-use crate::engine::plan::{Fact, Plan};
 use crate::engine::world::World;
+use crate::subjects::release_pin::plan::{Fact, Plan};
 
-/// What has to be typed before a plan is applied.
+/// The input that a plan needs before it is applied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Demand {
-    /// These words, in this order.
+    /// The words that the user must type, in this order.
     pub words: Vec<String>,
-    /// The objects that the last word counts; None if the last word is a name.
+    /// The noun for the number that is the last word, such as `components`; None if the last word is a name.
     pub counts: Option<&'static str>,
-    /// Whether a reason has to follow.
+    /// Whether the user must type a reason after the words.
     pub reason: bool,
-    /// Whether what changes has to have been shown.
+    /// Whether the screen must have shown the difference first.
     pub shown: bool,
 }
 
-/// A confirmation that is being given.
+/// The confirmation of a plan, while the user types it.
 #[derive(Debug)]
 pub struct Confirmation {
-    /// What has to be typed.
+    /// The required input.
     pub demand: Demand,
-    /// What is typed.
+    /// The typed text.
     pub line: TextArea<'static>,
-    /// Whether the line is open as an editor.
+    /// Whether the line is open as an editor with several lines.
     pub editor: bool,
-    /// Whether the button that applies is chosen instead of Cancel.
+    /// Whether the Apply button is chosen instead of Cancel.
     pub apply: bool,
-    /// What is missing.
+    /// The message about missing input.
     pub complaint: Option<String>,
 }
 
 impl Demand {
-    /// Says what a plan demands.
+    /// Returns the input that a plan requires.
     pub fn of(prepared: &Prepared, world: &World) -> Self {
         match prepared {
             Prepared::Moves(draft) => Self::of_moves(&draft.plan, world),
@@ -80,20 +81,20 @@ impl Demand {
         }
     }
 
-    /// Wants something typed on a protected context, for that is what lets writes pass: the context's name
-    /// where a key would have been enough.
+    /// Requires typed input on a protected context, because typing is what allows the write. If a key would
+    /// be enough, the user types the name of the context instead.
     pub fn on_protected(&mut self, context: &str) {
         if self.words.is_empty() {
             self.words.push(context.to_owned());
         }
     }
 
-    /// Tells whether a key is enough.
+    /// Returns whether a key is enough.
     pub fn is_key(&self) -> bool {
         self.words.is_empty() && !self.reason
     }
 
-    /// Says what to type.
+    /// Returns the instruction to the user: which words to type.
     pub fn prompt(&self) -> String {
         match (self.words.as_slice(), self.reason) {
             ([], true) => "type why".to_owned(),
@@ -103,7 +104,7 @@ impl Demand {
         }
     }
 
-    /// Says what to type, or that a reason may be typed.
+    /// Returns the instruction to the user. If a key is enough, it says that the user may type a reason.
     pub fn prompt_or_why(&self) -> String {
         match self.is_key() {
             true => "type why".to_owned(),
@@ -111,7 +112,7 @@ impl Demand {
         }
     }
 
-    /// Reads what was typed: the reason, or what is missing.
+    /// Reads the typed text. Returns the reason, or an error that names the missing input.
     pub fn read(&self, typed: &str) -> Result<Option<String>, String> {
         let mut rest = typed.trim();
         for (at, word) in self.words.iter().enumerate() {
@@ -146,10 +147,10 @@ impl Demand {
 }
 
 impl Confirmation {
-    /// Begins with nothing typed.
+    /// Starts with an empty line.
     pub fn new(demand: Demand) -> Self {
         let mut line = TextArea::default();
-        // One line needs no underline to be found.
+        // A single line needs no underline to be visible.
         line.set_cursor_line_style(ratatui::style::Style::new());
         Self {
             demand,
@@ -160,9 +161,10 @@ impl Confirmation {
         }
     }
 
-    /// Shows as much of the text as another size has room for: the line remembers how far it was moved.
+    /// Rebuilds the line for a new size: the old line remembers how far it was scrolled, and there may now be
+    /// room for more text.
     pub fn resized(&mut self) {
-        // The complaint may have been about the size.
+        // The old message may have been about the size.
         self.complaint = None;
         let cursor = self.line.cursor();
         let (row, column) = (cursor.0, cursor.1);
@@ -175,29 +177,29 @@ impl Confirmation {
             .move_cursor(tui_textarea::CursorMove::Jump(to(row), to(column)));
     }
 
-    /// Takes up the text of an earlier confirmation.
+    /// Takes over the text of an earlier confirmation.
     pub fn retype(&mut self, text: &str) {
         self.editor = text.contains('\n');
         self.line.insert_str(text);
     }
 
-    /// Returns what is typed, as one text.
+    /// Returns the typed text, with line breaks between its lines.
     pub fn typed(&self) -> String {
         self.line.lines().join("\n")
     }
 
-    /// Tells whether keys are text here.
+    /// Returns whether keys are typed into the line.
     pub fn takes_text(&self) -> bool {
         !self.demand.is_key() || self.editor
     }
 
-    /// Takes a key as text.
+    /// Passes a key to the line.
     pub fn input(&mut self, key: KeyEvent) {
         self.complaint = None;
         super::prompt::edit(&mut self.line, key);
     }
 
-    /// Takes text that was pasted; one line of it unless the editor is open.
+    /// Inserts pasted text; unless the editor is open, only one line of it.
     pub fn paste(&mut self, text: &str) {
         self.complaint = None;
         let text = crate::text::clean(text);
@@ -207,7 +209,7 @@ impl Confirmation {
         };
     }
 
-    /// Reads the reason, or complains.
+    /// Returns the reason if the typed text is complete; otherwise shows the missing input.
     pub fn accept(&mut self) -> Option<Option<String>> {
         match self.demand.read(&self.typed()) {
             Ok(reason) => Some(reason),

@@ -1,8 +1,8 @@
-//! What the UI asks of the world outside, and what comes back.
+//! The requests of the UI to the outside, and their answers.
 //!
-//! Effects are data: `update` returns them, the runner carries them out beside the keyboard, and a test can
-//! look at them. Each that is answered has a ticket; an answer to a ticket that nobody waits for any more
-//! is dropped, so that of many requests for the same thing only the newest counts.
+//! Effects are data: `update` returns them, the runner performs them in the background, and a test can
+//! inspect them. A request that gets an answer has a ticket. The model drops an answer whose ticket nobody
+//! waits for any more, so of several requests for the same data only the newest one is used.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,64 +12,64 @@ use jiff::Timestamp;
 
 use super::order::{Order, Prepared, quoted};
 use crate::api::audit::AuditEntry;
-use crate::embedded::tree::LeftOutPin;
-use crate::engine::apply::{Applied, ApplyError};
-use crate::engine::audit::Verdict;
-use crate::engine::collect::Collected;
 use crate::engine::diff::Diff;
-use crate::engine::repository::{Committed, Proposal, Pushed};
-use crate::engine::revisions::{Pinned, Revisions};
-use crate::engine::rules::Refusal;
 use crate::engine::world::Key;
 use crate::git::State;
+use crate::gitops::tree::LeftOutPin;
+use crate::subjects::release_pin::apply::{Applied, ApplyError};
+use crate::subjects::release_pin::audit::Verdict;
+use crate::subjects::release_pin::collect::Collected;
+use crate::subjects::release_pin::repository::{Committed, Proposal, Pushed};
+use crate::subjects::release_pin::revisions::{Pinned, Revisions};
+use crate::subjects::release_pin::rules::Refusal;
 
-/// Names a request, so that its answer finds who asked.
+/// The number of a request; its answer carries the same number.
 pub type Ticket = u64;
 
-/// Something that the UI wants done.
+/// A request of the UI to the outside.
 #[derive(Debug)]
 pub enum Effect {
     /// Leave the program.
     Quit,
-    /// Go to sleep until the shell wakes us.
+    /// Suspend the program until the shell resumes it.
     Suspend,
-    /// Draw everything anew.
+    /// Draw the whole screen again.
     Redraw,
-    /// Put text on the clipboard of whoever sits at the terminal.
+    /// Put text on the user's clipboard.
     Copy(String),
-    /// Plan something, and then show what it changes.
+    /// Make a plan, then compute the differences that it causes.
     Plan(Ticket, Box<Order>),
-    /// Carry out what was planned and confirmed.
+    /// Apply a confirmed plan.
     Apply(Ticket, Box<Confirmed>),
-    /// Push the branch that commits go to, to its own remote or to the one that is named.
+    /// Push the branch that receives the commits, to its own remote or to the named one.
     Push(Ticket, Option<String>),
-    /// Stop what a ticket asked for, between two of its steps.
+    /// Stop the work of a ticket, between two of its steps.
     Cancel(Ticket),
-    /// Read the revisions of a pin.
+    /// Read the revisions of a ReleasePin.
     Revisions(Ticket, Place),
-    /// Compare.
+    /// Compute a comparison.
     Compare(Ticket, Box<Comparison>),
-    /// Read what is on record, and check it.
+    /// Read the audit trail and verify it.
     Record(Ticket),
-    /// Ask which environments we may move pins in.
+    /// Ask the server in which environments the user may change ReleasePins.
     Rights(Ticket, Vec<String>),
-    /// List the namespaces that one can go to.
+    /// List the namespaces that the user can switch to.
     Namespaces(Ticket),
     /// Read an object as text.
     Describe(Ticket, Object),
     /// Write a file.
     Export(Ticket, PathBuf, String),
-    /// Go to another context or namespace.
+    /// Connect to another context or namespace.
     Connect(Ticket, Destination),
-    /// Show the target that was connected to; the model shows it already.
+    /// Show the target that bowline has connected to; the model shows it already.
     Switch,
-    /// Draw in the colours of a theme.
+    /// Use another theme.
     Theme(String),
-    /// Let writes pass on a protected context, for some time.
+    /// Allow writes on a protected context for this long.
     Arm(std::time::Duration),
 }
 
-/// A component in an environment.
+/// A component in an environment: a cell of the matrix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     /// The component.
@@ -79,7 +79,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Names a place.
+    /// Returns the cell of a component in an environment.
     pub fn new(component: &str, environment: &str) -> Self {
         Self {
             component: component.into(),
@@ -88,49 +88,49 @@ impl Place {
     }
 }
 
-/// What is compared with what.
+/// A comparison that the user asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
-    /// What is asked for.
+    /// The two sides.
     pub what: Compared,
-    /// Whether noise is shown.
+    /// Whether the comparison includes noise.
     pub noise: bool,
 }
 
 /// The two sides of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Compared {
-    /// What two environments have of a component.
+    /// The manifests of a component in two environments.
     Environments {
         /// The component.
         component: String,
-        /// The one.
+        /// The environment of the left side.
         from: String,
-        /// The other.
+        /// The environment of the right side.
         to: String,
     },
-    /// What two revisions of a pin made.
+    /// The manifests of two revisions of a ReleasePin.
     Revisions {
-        /// Where.
+        /// The component and its environment.
         place: Place,
-        /// The older.
+        /// The older revision.
         from: i64,
-        /// The newer.
+        /// The newer revision.
         to: i64,
     },
-    /// What two releases are made of.
+    /// The contents of two releases.
     Releases {
-        /// The one.
+        /// The release of the left side.
         from: String,
-        /// The other.
+        /// The release of the right side.
         to: String,
     },
-    /// What should be there, with what is there.
+    /// The desired manifests and the live objects.
     Live(Place),
 }
 
 impl Compared {
-    /// Returns the command line that compares the same.
+    /// Returns the command line that makes the same comparison.
     pub fn command_line(&self) -> String {
         let number = |number: &i64| number.to_string();
         let words: Vec<String> = match self {
@@ -166,7 +166,7 @@ impl Compared {
         format!("bowline diff {}", words.join(" "))
     }
 
-    /// Returns where the newer side is, where that is one place.
+    /// Returns the cell of the newer side; None for two releases.
     pub fn place(&self) -> Option<Place> {
         match self {
             Self::Environments { component, to, .. } => Some(Place::new(component, to)),
@@ -176,12 +176,12 @@ impl Compared {
     }
 }
 
-/// An object that is looked into.
+/// An object that a screen shows as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Object {
     /// A release.
     Release(String),
-    /// A pin.
+    /// A ReleasePin.
     Pin(String),
     /// A snapshot.
     Snapshot(String),
@@ -189,61 +189,61 @@ pub enum Object {
     Entry(String),
 }
 
-/// Where to go.
+/// The target to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
-    /// A context of the kubeconfig; the one that we are in where it is absent.
+    /// A context of the kubeconfig; None for the current one.
     pub context: Option<String>,
-    /// A namespace; that of the context where it is absent.
+    /// A namespace; None for the namespace of the context.
     pub namespace: Option<String>,
 }
 
 impl Destination {
-    /// Names the destination in words.
+    /// Returns the destination in words.
     pub fn words(&self) -> String {
         match (&self.context, &self.namespace) {
             (Some(context), _) => format!("context {context}"),
             (None, Some(namespace)) => format!("namespace {namespace}"),
-            (None, None) => "the same place".to_owned(),
+            (None, None) => "the same target".to_owned(),
         }
     }
 }
 
-/// What a request brought.
+/// The answer to a request.
 #[derive(Debug)]
 pub enum Answer {
-    /// A plan, or why there is none.
+    /// A plan, or the reason why there is none.
     Planned(Result<Box<Planned>, Refused>),
-    /// What the plan changes in its environments, item by item.
+    /// The differences that the plan causes, one per change.
     Shown(Result<Previews, String>),
-    /// What became of it.
+    /// The result of applying a plan.
     Applied(Became),
-    /// The revisions of a pin.
+    /// The revisions of a ReleasePin.
     Revisions(Result<Box<Revisions<Pinned>>, String>),
     /// A comparison.
     Compared(Result<Box<Compare>, String>),
-    /// What is on record.
+    /// The audit trail.
     Record(Result<Box<Record>, String>),
-    /// Which environments we may move pins in; why not, where not.
+    /// The environments in which the user may change ReleasePins; the error is the reason why not.
     Rights(BTreeMap<String, Result<(), String>>),
-    /// The namespaces that one can go to.
+    /// The namespaces that the user can switch to.
     Namespaces(Result<Vec<String>, String>),
     /// An object as text.
     Described(Result<String, String>),
-    /// A file was written, or not.
+    /// The path of the written file, or the error.
     Exported(Result<PathBuf, String>),
-    /// A branch was pushed, or why not.
+    /// The result of a push.
     Pushed(Result<Pushed, Refused>),
-    /// Where the work tree of a repository stands.
+    /// The state of the work tree, if the target is a repository.
     Stands(Box<Stands>),
 }
 
-/// A plan, and what it changes in the files where the target is a repository.
+/// A plan, with the changed files if the target is a repository.
 #[derive(Clone, Debug)]
 pub struct Planned {
     /// The plan.
     pub prepared: Box<Prepared>,
-    /// The files.
+    /// The changed files.
     pub files: Option<Arc<Proposal>>,
 }
 
@@ -256,69 +256,72 @@ impl From<Prepared> for Planned {
     }
 }
 
-/// A plan that a person has confirmed, as it was shown.
+/// A confirmed plan, exactly as the screen showed it.
 #[derive(Clone, Debug)]
 pub struct Confirmed {
     /// The plan.
     pub prepared: Box<Prepared>,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
-    /// The files that were shown with it.
+    /// The changed files that the screen showed.
     pub files: Option<Arc<Proposal>>,
 }
 
-/// Where the work tree of a repository stands.
+/// The state of the work tree of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stands {
-    /// The branch, how it compares with its upstream, what is changed and what is under way.
+    /// The branch, its distance from the upstream, the uncommitted files, and an unfinished merge or rebase.
     pub state: State,
-    /// What one can push to.
+    /// The remotes.
     pub remotes: Vec<String>,
     /// The ReleasePins that a sparse checkout leaves out.
     pub left_out: Vec<LeftOutPin>,
-    /// Why what the cluster beside it says is not known; `None` where it is, or there is no cluster.
+    /// Whether the repository has no object of bowline.
+    pub plain: bool,
+    /// The error from reading the cluster beside the repository; None if bowline read it, or if there is no
+    /// cluster.
     pub cluster_trouble: Option<String>,
 }
 
-/// Why there is no plan, and what to do.
+/// The reason why there is no plan, and hints.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Refused {
-    /// Why.
+    /// The reasons.
     pub why: Vec<String>,
-    /// The rules that refuse it; their hints name keys.
+    /// The rules that refuse the plan; their hints name keys.
     pub refusals: Vec<Refusal>,
-    /// Hints that no refusal gives.
+    /// Hints that belong to no refusal.
     pub hints: Vec<String>,
-    /// Whether a person can go on by choosing a revision.
+    /// Whether the user can continue by choosing a revision.
     pub chooses_revision: bool,
 }
 
-/// What a plan changes in its environments.
+/// The differences that a plan causes in its environments.
 #[derive(Clone, Debug)]
 pub struct Previews {
-    /// The plan with what was learned on the way.
+    /// The plan, with the facts that the comparison added.
     pub prepared: Box<Prepared>,
-    /// The difference of each item; None where nothing changes there.
+    /// The difference of each change; None if the change makes no difference in its environment.
     pub diffs: Vec<Option<Diff>>,
 }
 
-/// What became of a plan.
+/// The result of applying a plan.
 #[derive(Debug)]
 pub enum Became {
-    /// Pins were moved or held, one result each.
+    /// ReleasePins were changed or pinned, one result each.
     Moved(Vec<Result<Applied, ApplyError>>),
-    /// A release was marked; a note where its record follows later.
+    /// A release was marked; the text says that the audit entry will follow later.
     Marked(Result<Option<String>, String>),
-    /// What was collected, one result each.
+    /// Objects were collected, one result each.
     Collected {
-        /// By the name of the object.
+        /// The results, by object.
         results: Vec<(Key, Collected)>,
-        /// Why it ended before its end, if it did.
+        /// The reason why the collection stopped early; None if it finished.
         ended: Option<String>,
     },
-    /// It was committed.
+    /// The change was committed.
     Committed(Box<Committed>),
-    /// It could not be begun.
+    /// Nothing was applied.
     Failed(Refused),
 }
 
@@ -329,26 +332,26 @@ pub struct Compare {
     pub before: Half,
     /// The right side.
     pub after: Half,
-    /// How they differ, with the whole of each object that does.
+    /// The differences, with the full text of each object that differs.
     pub diff: Diff,
-    /// What was noticed on the way.
+    /// Notes from reading the two sides.
     pub notes: Vec<String>,
 }
 
 /// One side of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Half {
-    /// What it is.
+    /// The title of the side.
     pub what: String,
-    /// When it was read.
+    /// The time of the reading.
     pub read: Timestamp,
 }
 
-/// What is on record, and whether it is whole.
+/// The audit trail and its verification.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// Every entry.
+    /// All entries.
     pub entries: Vec<AuditEntry>,
-    /// Whether anybody rewrote it.
+    /// Whether anybody rewrote an entry.
     pub verdict: Verdict,
 }

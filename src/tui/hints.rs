@@ -1,17 +1,27 @@
-//! Hints about refusals for the terminal UI: they name keys.
+//! Hints for refusals in the terminal UI: they name keys.
 
 use super::action::{Action, Mode};
 use super::keymap::Keymap;
 use super::model::Ground;
-use crate::engine::rules::Refusal;
+use crate::subjects::release_pin::rules::Refusal;
 
-/// The keys of the matrix, where the user goes on after a refusal.
-const MATRIX: &[Mode] = &[Mode::Matrix, Mode::List, Mode::Global];
+/// The modes of a refused plan: its hints name keys of lists.
+pub const REFUSED: &[Mode] = &[Mode::Plan, Mode::List, Mode::Global];
 
-/// Returns what the user can do; a command line only where no key does it.
+/// Returns the action of a hint that opens another plan, and its label in the footer.
+pub fn remedy(refusal: &Refusal) -> Option<(Action, &'static str)> {
+    match refusal {
+        Refusal::NoPin { .. } => Some((Action::Deploy, "deploy it there")),
+        Refusal::Bad { .. } => Some((Action::MarkGood, "mark it good")),
+        Refusal::Held { .. } => Some((Action::Unhold, "remove the hold")),
+        _ => None,
+    }
+}
+
+/// Returns the next step for the user; a command line only if no key does it.
 pub fn of(refusal: &Refusal, keymap: &Keymap, ground: &Ground) -> Option<String> {
-    let key = |action| keymap.keys_or_word(MATRIX, action);
-    let again = || keymap.keys_or_word(&[Mode::Plan, Mode::Global], Action::PlanAgain);
+    let key = |action| keymap.keys_or_word(REFUSED, action);
+    let again = || key(Action::PlanAgain);
     Some(match refusal {
         Refusal::NoPin { .. } => format!("{} deploys it there", key(Action::Deploy)),
         Refusal::NoRelease { .. } => format!("{} lists the releases", key(Action::GoReleases)),
@@ -26,9 +36,9 @@ pub fn of(refusal: &Refusal, keymap: &Keymap, ground: &Ground) -> Option<String>
         Refusal::NotFirst { first, .. } => match first.is_empty() {
             true => "the pipeline has no paths".to_owned(),
             false => format!(
-                "{} in {}, and {} from there",
-                key(Action::Deploy),
+                "close this plan, put the cursor on {}, press {} there, and then {}",
                 first.join(" or "),
+                key(Action::Deploy),
                 key(Action::Promote)
             ),
         },

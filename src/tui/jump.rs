@@ -1,8 +1,8 @@
-//! Fuzzy jump: any object, screen or context by a part of its name.
+//! Fuzzy jump: finds any object, screen or context by a part of its name.
 //!
-//! Each call does a bounded piece of the work and says whether there is more, so that a key never waits
-//! for a hundred thousand names. What is typed last counts; where it goes on what was typed before, only
-//! what fitted then is tried again.
+//! Each call does a limited amount of work and returns whether more is left, so a key never waits for a
+//! hundred thousand names. A new query replaces the old one. If it only extends the old query, only the names
+//! that fitted the old one are tried again.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use crate::engine::world::{Key, World};
 
-/// How many of the best are kept.
+/// The number of best results to keep.
 const BEST: usize = 200;
 
-/// What can be jumped to; of names that fit equally well, the first kind comes first.
+/// The kind of a goal; of names that fit equally well, the earlier kind comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// A screen.
@@ -24,7 +24,7 @@ pub enum Kind {
     Component,
     /// An environment.
     Environment,
-    /// A pin.
+    /// A ReleasePin.
     Pin,
     /// A release.
     Release,
@@ -34,31 +34,31 @@ pub enum Kind {
     Snapshot,
 }
 
-/// Somewhere to jump to.
+/// A destination of a jump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Goal {
-    /// What it is.
+    /// The kind.
     pub kind: Kind,
-    /// What it is called; screens and contexts have no namespace.
+    /// The name; screens and contexts have no namespace.
     pub key: Key,
 }
 
-/// Where in the order a goal stands: the best fit first, then by kind, then short names.
+/// The sort key of a goal: the best fit first, then by kind, then short names.
 type Rank = (Reverse<u32>, Kind, usize, Key);
 
-/// A search for somewhere to jump to.
+/// A search for a destination.
 pub struct Jump {
     goals: Vec<Goal>,
-    /// The components whose objects are still to be gathered.
+    /// The components whose objects are not collected yet.
     components: Vec<Key>,
     unowned: bool,
     namespace: Option<Arc<str>>,
     query: String,
     pattern: Pattern,
     matcher: Matcher,
-    /// What fitted what was typed before, and has to be tried again.
+    /// The goals that fitted the previous query and must be tried again.
     again: Vec<u32>,
-    /// The first that was never tried.
+    /// The number of the first goal that was never tried.
     fresh: u32,
     fits: Vec<u32>,
     best: Vec<(Rank, u32)>,
@@ -72,7 +72,7 @@ impl std::fmt::Debug for Jump {
 }
 
 impl Jump {
-    /// Begins with the screens, the contexts and what a namespace, or all of them, holds.
+    /// Starts with the screens, the contexts and the objects of a namespace; None stands for all namespaces.
     pub fn new(
         world: &World,
         namespace: Option<&str>,
@@ -126,17 +126,17 @@ impl Jump {
         }
     }
 
-    /// Returns what was asked last.
+    /// Returns the current query.
     pub fn query(&self) -> &str {
         &self.query
     }
 
-    /// Looks for something else; [`Jump::work`] does the looking.
+    /// Changes the query; [`Jump::work`] does the search.
     pub fn ask(&mut self, query: &str) {
         if query == self.query {
             return;
         }
-        // Some characters ask for the opposite, or for a beginning or an end.
+        // These characters are operators: they negate, or anchor the start or the end.
         let plain = !query.contains(['!', '^', '$', '\'', '\\']);
         match plain && query.starts_with(&self.query) {
             true => {
@@ -155,7 +155,7 @@ impl Jump {
         self.pattern = Pattern::parse(query, CaseMatching::Smart, Normalization::Smart);
     }
 
-    /// Gathers and tries at most about so many names; tells whether there is more to do.
+    /// Collects and tries about `limit` names at most; returns whether more work is left.
     pub fn work(&mut self, world: &World, limit: usize) -> bool {
         self.gather(world, limit);
         for _ in 0..limit {
@@ -172,7 +172,7 @@ impl Jump {
         self.is_busy()
     }
 
-    /// Tells whether there is more to do before the best are the best of all.
+    /// Returns whether work is left; until then [`Jump::best`] is provisional.
     pub fn is_busy(&self) -> bool {
         self.unowned
             || !self.components.is_empty()
@@ -180,19 +180,19 @@ impl Jump {
             || (self.fresh as usize) < self.goals.len()
     }
 
-    /// Returns the best of what was tried so far, the best first.
+    /// Returns the best goals found so far, the best first.
     pub fn best(&self) -> impl Iterator<Item = &Goal> {
         self.best
             .iter()
             .filter_map(|(_, number)| self.goals.get(*number as usize))
     }
 
-    /// Counts what fits so far, and what there is.
+    /// Returns the number of goals that fit so far, and the number of all goals.
     pub fn counts(&self) -> (usize, usize) {
         (self.fits.len(), self.goals.len())
     }
 
-    /// Returns the characters of a name that fit, by number.
+    /// Returns the positions of the characters of a name that match the query.
     pub fn fitting(&mut self, name: &str) -> Vec<u32> {
         let mut found = Vec::new();
         let text = Utf32Str::new(name, &mut self.letters);
@@ -265,7 +265,7 @@ mod tests {
 
     use super::*;
     use crate::engine::world::Event;
-    use crate::engine::world::fixture::*;
+    use crate::subjects::release_pin::fixture::*;
 
     fn fleet() -> World {
         let mut world = world();
@@ -285,7 +285,7 @@ mod tests {
         Jump::new(world, Some("shop"), ["matrix", "releases"], ["prod-eu"])
     }
 
-    /// Works until everything was tried, a little at a time.
+    /// Works in small steps until all names are tried.
     fn finish(jump: &mut Jump, world: &World, limit: usize) -> Vec<String> {
         while jump.work(world, limit) {}
         let best = jump.best();

@@ -1,4 +1,4 @@
-//! Jumps to any object, screen or context by a part of its name, and how one gets there.
+//! Jumps to any object, screen or context by a part of its name: the prompt and the navigation.
 
 use jiff::Timestamp;
 
@@ -12,12 +12,12 @@ use super::screens::{Screen, is_bad};
 use super::update::{fulfil, run};
 use crate::engine::world::{Key, World};
 
-/// How many names are looked at before the next key is.
+/// The number of names to try before the next key is handled.
 const PIECE: usize = 5_000;
-/// How many are offered.
+/// The number of results to show.
 const OFFERED: usize = 30;
 
-/// The screens, by what they are called.
+/// The screens by name.
 const SCREENS: &[(&str, Action)] = &[
     ("matrix", Action::GoMatrix),
     ("releases", Action::GoReleases),
@@ -31,7 +31,7 @@ const SCREENS: &[(&str, Action)] = &[
     ("help", Action::Help),
 ];
 
-/// Opens the line that takes a part of a name.
+/// Opens the jump prompt.
 pub fn open(model: &mut Model, world: &World) {
     let screens = SCREENS.iter().map(|(name, _)| *name);
     let contexts = model.ground.contexts.iter().map(|known| &known.name);
@@ -41,7 +41,7 @@ pub fn open(model: &mut Model, world: &World) {
     model.over = Some(Over::Prompt(Box::new(prompt)));
 }
 
-/// Looks for something else.
+/// Changes the query.
 pub fn ask(model: &mut Model, world: &World, text: &str) {
     if let Some(Over::Prompt(prompt)) = &mut model.over
         && let Some(jump) = &mut prompt.jump
@@ -52,7 +52,7 @@ pub fn ask(model: &mut Model, world: &World, text: &str) {
     }
 }
 
-/// Goes on looking, where that is not done.
+/// Continues the search if it is not finished.
 pub fn go_on(model: &mut Model, world: &World) {
     if let Some(Over::Prompt(prompt)) = &mut model.over
         && prompt.jump.as_ref().is_some_and(|jump| jump.is_busy())
@@ -102,7 +102,7 @@ fn word(kind: Kind) -> &'static str {
     }
 }
 
-/// Goes to what was chosen.
+/// Goes to the chosen goal.
 pub fn go(
     model: &mut Model,
     world: &World,
@@ -144,13 +144,13 @@ pub fn go(
     if let Some(Screen::List(state)) = model.stack.last_mut()
         && !state.select(key)
     {
-        // A filter must not hide what was asked for by its name.
+        // The filter must not hide an object that the user asked for by name.
         state.roster_mut().set_filter(Filter::default());
         state.select(key);
     }
 }
 
-/// Goes to a place of the matrix.
+/// Selects a cell of the matrix.
 fn to_cell(model: &mut Model, component: &Key, environment: Option<&str>) {
     model.stack.truncate(1);
     if let Some(Screen::Matrix(matrix)) = model.stack.first_mut()

@@ -1,8 +1,10 @@
-//! How things look: what flags, the user's files and the terminal say, in this order.
+//! Theme, keymap and characters, from flags, the user's files and the terminal, in this order of priority.
 //!
-//! Nothing of it keeps bowline from starting: what cannot be used is said, and what comes next counts.
+//! A mistake never keeps bowline from starting: it is reported, and the next source is used.
 
 use std::ffi::OsStr;
+
+use bounded_yaml::Place;
 
 use super::keymap::file::did_you_mean;
 use super::keymap::{self, Keymap};
@@ -12,9 +14,8 @@ use super::run::Start;
 use super::terminal::osc::Rgb;
 use super::theme::{self, Background, Depth, Theme};
 use crate::connect::{Environment, Looks};
-use crate::yaml::Place;
 
-/// Returns a variable of the environment.
+/// Returns an environment variable.
 pub fn variable(environment: &Environment, name: &str) -> Option<String> {
     let value = environment.variables.get(OsStr::new(name));
     value.and_then(|value| value.to_str()).map(str::to_owned)
@@ -28,7 +29,7 @@ fn depth(environment: &Environment) -> Depth {
     )
 }
 
-/// Returns the theme of a name, as the terminal can show it, and what is wrong in its file.
+/// Returns a theme by name, reduced to the terminal's colours, and the mistakes in its file.
 pub fn theme(name: &str, environment: &Environment) -> Result<(Theme, Vec<String>), String> {
     let directory = environment.config_dir.as_deref();
     let known = theme::available(directory);
@@ -40,7 +41,7 @@ pub fn theme(name: &str, environment: &Environment) -> Result<(Theme, Vec<String
     Ok((theme.at(depth(environment)), faults))
 }
 
-/// Chooses how things look, and says what is wrong in what the user wrote.
+/// Chooses theme, keymap and characters; also returns the mistakes in the user's files.
 pub fn look(
     start: &Start,
     wanted: &Looks,
@@ -85,7 +86,7 @@ pub fn look(
     (look, faults)
 }
 
-/// Returns what `config.toml` names, where there is such a thing.
+/// Returns the value of a setting in `config.toml`; None if it has none, or an unknown one, which is a fault.
 fn configured<'w>(
     what: &str,
     wanted: &'w Option<(String, Place)>,
@@ -118,7 +119,7 @@ mod tests {
     use crate::tui::action::{Action, Mode};
     use crate::tui::theme::Role;
 
-    /// A configuration directory with a theme of the user's, and what `config.toml` says.
+    /// Creates a configuration directory with a user's theme and this `config.toml`.
     fn home(config: &str) -> (tempfile::TempDir, Environment) {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("themes")).unwrap();

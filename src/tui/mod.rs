@@ -1,8 +1,9 @@
-//! The terminal UI: what runs where, at a glance, and every action from the keyboard.
+//! The terminal UI: shows which release is effective in which environment, and runs every action from the
+//! keyboard.
 //!
 //! A key goes through the [`keymap`] and becomes an [`action::Action`]. [`update`] is pure: it changes the
-//! [`model`] and says which [`effect`]s are wanted. Effects run beside the keyboard and come back as
-//! events. Only what the target's watches tell is shown, never what was hoped for.
+//! [`model`] and returns the [`effect`]s to perform. Effects run in the background, and their results come
+//! back as events. Screens show only the state that the target's watches report, never an expected state.
 
 pub mod action;
 mod commands;

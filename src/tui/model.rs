@@ -1,6 +1,6 @@
-//! Everything that the UI knows: where it is, what is open, what is under way.
+//! The state of the UI: the target, the open screens, the running tasks.
 //!
-//! Nothing here draws or waits. `update` changes it, the screens show it.
+//! Nothing here draws or waits. `update` changes the model, the screens show it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,77 +13,78 @@ use super::keymap::{Key, Keymap};
 use super::order::Order;
 use super::pen::Glyphs;
 use super::prompt::Over;
-use super::screens::Screen;
-use super::screens::matrix;
+use super::screens::{Screen, matrix};
 use super::tasks::{Logged, Task};
 use super::theme::Theme;
 use crate::connect::{Address, Known};
 use crate::engine::world::World;
 use crate::engine::world::feed::Touched;
+use crate::gitops::tree::LeftOutPin;
 
-/// Something that happened.
+/// An input to `update`.
 #[derive(Debug)]
 pub enum Event {
     /// A key was pressed.
     Key(crossterm::event::KeyEvent),
-    /// Text was pasted.
+    /// The user pasted text.
     Paste(String),
-    /// The terminal has another size now.
+    /// The terminal has a new size.
     Resize(u16, u16),
     /// The mouse was used.
     Mouse(crossterm::event::MouseEvent),
-    /// The terminal got or lost the focus.
+    /// The terminal gained or lost the focus.
     Focus(bool),
     /// Objects changed in the read model.
     World(Vec<Touched>),
-    /// A request was answered.
+    /// The answer to a request.
     Answer(Ticket, Answer),
-    /// Another target is connected to, or why not.
+    /// bowline connected to another target, or the error.
     Connected(Ticket, Result<Box<Ground>, String>),
-    /// The target says who we are.
+    /// The server reports the name of the user.
     Known(String),
-    /// Time went by.
+    /// Time has passed.
     Tick,
 }
 
-/// Where we are, and what we may do there.
+/// The connected target, the user, and the user's rights there.
 #[derive(Clone, Debug)]
 pub struct Ground {
-    /// What the target is called.
+    /// The name of the target.
     pub target: String,
-    /// The flags that lead to the target from anywhere.
+    /// The flags that select the target on any command line.
     pub address: Address,
     /// The namespace.
     pub namespace: String,
-    /// Who the server takes us for.
+    /// The user name, as the server reports it.
     pub user: String,
-    /// Whether, and why, only reads pass.
+    /// The reason why writes are blocked; None if they are allowed.
     pub readonly: Option<String>,
-    /// Whether that can be lifted for a while.
+    /// Whether the user can allow writes for some time.
     pub protected: bool,
-    /// Until when writes pass on a protected context.
+    /// The time until which writes are allowed on a protected context.
     pub armed: Option<Timestamp>,
-    /// Whether nothing really runs in the data planes.
+    /// Whether the data planes are simulated, so that nothing really runs.
     pub simulated: bool,
-    /// Where the repository stands, where the target is one.
+    /// The repository; None if the target is a server.
     pub repository: Option<Standing>,
-    /// The contexts that one can go to.
+    /// The contexts that the user can switch to.
     pub contexts: Vec<Known>,
     /// The namespaces of the target; empty until the target lists them.
     pub namespaces: Vec<String>,
-    /// Where we may move pins; why not, where not. What is absent is not known yet.
+    /// Whether the user may change ReleasePins, by environment; the error is the reason why not. A missing
+    /// environment was not checked yet.
     pub rights: BTreeMap<String, Result<(), String>>,
-    /// The time zone that moments are shown in.
+    /// The time zone of displayed times.
     pub zone: TimeZone,
 }
 
 impl Ground {
-    /// Adds the whole target to a command line of bowline, so that it does the same wherever it is pasted.
+    /// Adds the flags of the target to a command line of bowline, so that it works from any shell.
     pub fn aimed(&self, line: String) -> String {
         self.address.bowline(&line)
     }
 
-    /// Adds the whole target to command lines of kubectl; none are left if kubectl does not reach the target.
+    /// Adds the flags of the target to kubectl commands; returns none if kubectl cannot reach the target.
     pub fn kubectl(&self, lines: &[String]) -> Vec<String> {
         let lines = lines.iter();
         lines
@@ -92,21 +93,21 @@ impl Ground {
     }
 }
 
-/// Where a repository stands, and what is done with it.
+/// The repository of the session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// What git says; None until it has been asked.
+    /// The state of the work tree; None until git has reported it.
     pub stands: Option<Box<Stands>>,
-    /// The directory that was named.
+    /// The directory that the user named.
     pub directory: String,
-    /// The branch that commits go to, where it was named.
+    /// The branch that the user named for commits; None for the current branch.
     pub onto: Option<String>,
-    /// Whether a push is under way.
+    /// Whether a push is running.
     pub pushing: bool,
 }
 
 impl Standing {
-    /// Says it in a few words, and which of them somebody should know before going on.
+    /// Describes the state in a few words; the flag marks a word that needs the user's attention.
     pub fn words(&self) -> Vec<(String, bool)> {
         let Some(stands) = &self.stands else {
             return Vec::new();
@@ -114,7 +115,7 @@ impl Standing {
         let state = &stands.state;
         let mut words = vec![match &state.branch {
             Some(branch) => (branch.clone(), false),
-            None => ("no branch".to_owned(), true),
+            None => ("detached HEAD".to_owned(), true),
         }];
         let onto = self.onto.as_ref();
         if let Some(onto) = onto.filter(|onto| state.branch.as_ref() != Some(onto)) {
@@ -131,7 +132,7 @@ impl Standing {
         words.extend(count(dirty, format!("{dirty} dirty"), true));
         words.extend(state.under_way.map(|what| (what.to_owned(), true)));
         if stands.cluster_trouble.is_some() {
-            words.push(("cluster unread".to_owned(), true));
+            words.push(("cluster not read".to_owned(), true));
         }
         if self.pushing {
             words.push(("pushing".to_owned(), false));
@@ -141,25 +142,24 @@ impl Standing {
 }
 
 impl Ground {
-    /// Tells whether a sparse checkout leaves out the ReleasePin of a component in an environment.
-    pub fn leaves_out(&self, component: &str, environment: &str) -> bool {
-        let stands = self.repository.as_ref().and_then(|it| it.stands.as_ref());
-        stands.is_some_and(|stands| {
-            stands.left_out.iter().any(|pin| {
-                pin.namespace == self.namespace
-                    && pin.component == component
-                    && pin.environment == environment
-            })
+    /// Returns the ReleasePin of a component in an environment if a sparse checkout leaves it out, or if it
+    /// cannot be read.
+    pub fn left_out(&self, component: &str, environment: &str) -> Option<&LeftOutPin> {
+        let stands = self.repository.as_ref().and_then(|it| it.stands.as_ref())?;
+        stands.left_out.iter().find(|pin| {
+            pin.namespace == self.namespace
+                && pin.component == component
+                && pin.environment == environment
         })
     }
 
-    /// Says why nothing can be written at a moment, if so.
+    /// Returns the reason why writes are blocked at a given time; None if they are allowed.
     pub fn unwritable(&self, now: Timestamp) -> Option<&str> {
         let armed = self.armed.is_some_and(|until| now < until);
         self.readonly.as_deref().filter(|_| !armed)
     }
 
-    /// Words a moment of today as a time, and another one with its day.
+    /// Formats a time: only the time of day for today, otherwise with the date.
     pub fn clock(&self, at: Timestamp, now: Timestamp) -> String {
         let (at, now) = (
             at.to_zoned(self.zone.clone()),
@@ -173,46 +173,45 @@ impl Ground {
     }
 }
 
-/// How things look and which keys do what.
+/// Colours, keys and characters.
 pub struct Look {
     /// The colours.
     pub theme: Theme,
     /// The keys.
     pub keymap: Keymap,
-    /// The characters.
+    /// The set of characters.
     pub glyphs: &'static Glyphs,
-    /// The themes that can be chosen, the user's first.
+    /// The names of the available themes, the user's own first.
     pub themes: Vec<String>,
 }
 
-/// How much a notice matters.
+/// The severity of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Something is so.
+    /// Information.
     Info,
-    /// Something was done.
+    /// An action succeeded.
     Done,
-    /// Somebody should look.
+    /// A warning.
     Warning,
-    /// It does not work.
+    /// An error.
     Error,
 }
 
-/// One line for the person.
+/// A message to the user, at the bottom of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// What.
+    /// The text.
     pub text: String,
-    /// How much it matters.
+    /// The severity.
     pub level: Level,
-    /// Since when it is shown.
+    /// The time at which it appeared.
     pub at: Timestamp,
-    /// Whether it is shown in full, over as many lines as it takes.
-    pub whole: bool,
 }
 
 impl Notice {
-    /// Returns when the notice goes away: an error stays longer than a note, a long text longer than a short one.
+    /// Returns the time at which the notice disappears: an error stays longer than a note, a long text longer
+    /// than a short one.
     pub fn ends(&self) -> Timestamp {
         let seconds = match self.level {
             Level::Info | Level::Done => 5,
@@ -225,42 +224,42 @@ impl Notice {
     }
 }
 
-/// A connection to another target, beside the one that is shown.
+/// A connection to another target, while the screen still shows the old one.
 #[derive(Clone, Debug)]
 pub struct Connecting {
-    /// The request for it.
+    /// The request for the connection.
     pub ticket: Ticket,
     /// The destination in words.
     pub place: String,
-    /// The target, once it is connected to and waits for the user to switch; None until then.
+    /// The target, once bowline is connected and waits for the user to switch; None until then.
     pub ground: Option<Box<Ground>>,
 }
 
-/// Everything that the UI knows.
+/// The state of the UI.
 pub struct Model {
-    /// Where we are.
+    /// The connected target.
     pub ground: Ground,
-    /// How things look.
+    /// Colours, keys and characters.
     pub look: Look,
-    /// The screens, the one in front last; the matrix is always there.
+    /// The open screens, the front one last; the matrix is always the first.
     pub stack: Vec<Screen>,
-    /// The screens that were left, the last one last.
+    /// The screens that the user left by going back, the last one last.
     pub forth: Vec<Screen>,
-    /// What lies over the screen in front.
+    /// The prompt or choice over the front screen.
     pub over: Option<Over>,
     /// The keys of a chord so far.
     pub pressed: Vec<Key>,
-    /// What was said last.
+    /// The latest notice.
     pub notice: Option<Notice>,
     /// The connection to another target, until the user has switched to it.
     pub connecting: Option<Connecting>,
-    /// What is under way, and was.
+    /// Running and finished tasks.
     pub tasks: Vec<Task>,
-    /// What was done, as commands.
+    /// The command log.
     pub log: Vec<Logged>,
-    /// Commands and filters that were typed, the last one last.
+    /// The typed commands and filters, the newest last.
     pub typed: Vec<String>,
-    /// How large the terminal is.
+    /// The size of the terminal: columns and rows.
     pub size: (u16, u16),
     /// Whether the terminal has the focus.
     pub focused: bool,
@@ -270,7 +269,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Begins with the matrix.
+    /// Starts with the matrix.
     pub fn new(ground: Ground, look: Look, size: (u16, u16)) -> Self {
         Self {
             ground,
@@ -291,19 +290,19 @@ impl Model {
         }
     }
 
-    /// Returns the screen in front.
+    /// Returns the front screen.
     pub fn front(&self) -> &Screen {
         self.stack.last().expect("BUG: the matrix is always there")
     }
 
-    /// Tells whether the user is in the middle of a plan, a prompt or a chord: keys that are typed for it must
-    /// not reach another target.
+    /// Returns whether the user is in the middle of a plan, a prompt or a chord: these keys must not reach
+    /// another target.
     pub fn is_occupied(&self) -> bool {
         let is_plan = |screen: &Screen| matches!(screen, Screen::Plan(_));
         self.over.is_some() || !self.pressed.is_empty() || self.stack.iter().any(is_plan)
     }
 
-    /// Notes that the terminal shows the model as it is now.
+    /// Records that the terminal has drawn the current model.
     pub fn was_drawn(&mut self) {
         if let Some(Screen::Plan(plan)) = self.stack.last_mut() {
             plan.was_drawn();
@@ -319,66 +318,68 @@ impl Model {
     }
 }
 
-/// What a screen may look at while it is told something, and what it may ask for.
+/// The input of a screen for one event, and its output: effects and requests to the model.
 pub struct Turn<'a> {
     /// The read model.
     pub world: &'a World,
-    /// What time it is, by the server's clock.
+    /// The current time, by the server's clock.
     pub now: Timestamp,
-    /// Where we are.
+    /// The connected target.
     pub ground: &'a Ground,
-    /// How large the terminal is.
+    /// The size of the terminal: columns and rows.
     pub size: (u16, u16),
-    /// How large the part of the terminal is that a screen draws on.
+    /// The size of the area that the screen draws on: columns and rows.
     pub body: (u16, u16),
-    /// The keys and the characters.
+    /// Colours, keys and characters.
     pub look: &'a Look,
-    /// What is under way.
+    /// Running and finished tasks.
     pub tasks: &'a [Task],
-    /// What was done.
+    /// The command log.
     pub log: &'a [Logged],
-    /// What is wanted of the world outside.
+    /// The effects to perform.
     pub effects: Vec<Effect>,
-    /// What is wanted of the model.
+    /// The requests to the model.
     pub wishes: Vec<Wish>,
     pub(super) tickets: &'a mut Ticket,
 }
 
-/// What a screen wants of the model.
+/// A request of a screen to the model.
 #[derive(Debug)]
 pub enum Wish {
-    /// Another screen in front.
+    /// Open another screen in front.
     Open(Box<Screen>),
-    /// To be closed.
+    /// Close the screen.
     Close,
-    /// Something said.
+    /// Show a notice.
     Say(Level, String),
-    /// A plan of something.
+    /// Make a plan for an action.
     Order(Order),
-    /// An action, as if its key had been pressed.
+    /// Run an action, as if the user had pressed its key.
     Run(super::action::Action),
-    /// A choice between several.
+    /// Let the user choose.
     Choose(super::prompt::Choice),
-    /// A plan that was applied goes on without its screen.
+    /// Continue an applied plan as a task, without its screen.
     Follow(Box<Task>),
-    /// A line of the command log.
+    /// Add a line to the command log.
     Log(Logged),
-    /// The matrix as of a moment.
+    /// Show the matrix at a past time.
     Travel(Timestamp),
-    /// To go to another context or namespace.
+    /// Connect to another context or namespace.
     Connect(Destination),
-    /// The line of commands, with a beginning.
+    /// Open the command prompt with this text.
     Type(String),
+    /// Filter the rows of the front screen.
+    Filter(String),
 }
 
 impl Turn<'_> {
-    /// Returns a ticket that nobody has had yet.
+    /// Returns a new ticket.
     pub fn ticket(&mut self) -> Ticket {
         *self.tickets += 1;
         *self.tickets
     }
 
-    /// Says something.
+    /// Shows a notice.
     pub fn say(&mut self, level: Level, text: impl Into<String>) {
         self.wishes.push(Wish::Say(level, text.into()));
     }
@@ -389,19 +390,19 @@ impl Turn<'_> {
     }
 }
 
-/// What an action would be done to.
+/// The objects that an action applies to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
-    /// The components: the one that is selected, or those that are marked.
+    /// The components: the marked ones, or else the selected one.
     pub components: Vec<Arc<str>>,
-    /// The environment.
+    /// The environment, if the selection has one.
     pub environment: Option<Arc<str>>,
-    /// The release.
+    /// The release, if the selection has one.
     pub release: Option<String>,
 }
 
 impl Subject {
-    /// Returns the component, where there is one.
+    /// Returns the component, if there is exactly one.
     pub fn component(&self) -> Option<&Arc<str>> {
         match self.components.as_slice() {
             [one] => Some(one),
@@ -409,7 +410,7 @@ impl Subject {
         }
     }
 
-    /// Returns the component and the environment, where there is one of each.
+    /// Returns the component and the environment, if there is exactly one of each.
     pub fn place(&self) -> Option<Place> {
         Some(Place {
             component: self.component()?.clone(),

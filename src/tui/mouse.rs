@@ -1,4 +1,4 @@
-//! The mouse, where it is wanted: the wheel scrolls.
+//! The mouse, if the user turned it on: the wheel scrolls.
 
 use crossterm::event::{MouseEvent, MouseEventKind};
 use jiff::Timestamp;
@@ -9,7 +9,7 @@ use super::model::Model;
 use super::update::run;
 use crate::engine::world::World;
 
-/// Takes what the mouse did.
+/// Handles a mouse event.
 pub fn used(
     model: &mut Model,
     world: &World,

@@ -1,4 +1,4 @@
-//! Which screen an action opens.
+//! The screens that actions open.
 
 use std::path::PathBuf;
 
@@ -12,10 +12,10 @@ use super::screens::{
     Screen, audit, collect, component, contexts, diff, help, list, log, revisions, tasks,
 };
 use super::update::front;
-use crate::engine::audit::Span;
 use crate::engine::world::World;
+use crate::subjects::release_pin::audit::Span;
 
-/// Says what opening a screen wants of the model; None where the action means nothing here.
+/// Returns the request to open the screen of an action; None if the action opens no screen here.
 pub fn screen(
     model: &mut Model,
     world: &World,
@@ -28,7 +28,7 @@ pub fn screen(
         .iter()
         .position(|screen| is_what(screen, action))
     {
-        // One that is open already is gone back to.
+        // The screen is open already: go back to it.
         model.stack.truncate(at + 1);
         return None;
     }
@@ -114,7 +114,7 @@ pub fn screen(
     Some(Wish::Open(Box::new(opened)))
 }
 
-/// Tells whether a screen is the one that an action goes to.
+/// Returns whether a screen is the destination of an action.
 fn is_what(screen: &Screen, action: Action) -> bool {
     match screen {
         Screen::Matrix(_) => action == Action::GoMatrix,
@@ -133,7 +133,8 @@ fn is_what(screen: &Screen, action: Action) -> bool {
     }
 }
 
-/// Writes the timeline of a span to a file; where it was not read yet, it is opened and written when it is.
+/// Writes the timeline of a period to a file. If the audit trail is not read yet, opens its screen and writes
+/// the file after reading.
 pub fn export(
     model: &mut Model,
     now: Timestamp,
@@ -157,12 +158,12 @@ pub fn export(
     vec![Wish::Open(Box::new(Screen::Audit(Box::new(state))))]
 }
 
-/// Tells whether an action opens the component that is selected.
+/// Returns whether an action opens the selected component.
 fn can_open(model: &Model, action: Action) -> bool {
     action == Action::GoComponent || matches!(model.front(), Screen::Matrix(_))
 }
 
-/// Returns the component and the environment that the cursor is on, whatever is marked.
+/// Returns the component and the environment under the cursor, whether or not rows are marked.
 fn place(model: &Model, world: &World) -> Result<Place, String> {
     let place = match model.front() {
         Screen::Matrix(matrix) => matrix.place(),

@@ -1,32 +1,32 @@
-//! What a person orders from the keyboard, and its plan: moves of pins, marks and collections.
+//! Actions that the user requests, and their plans: changes of ReleasePins, marks, collections.
 //!
-//! Each order says the command line that does the same.
+//! Each action has a command line that does the same.
 
 use crate::api::release::Verdict;
 use crate::connect::Address;
-use crate::engine::actions::gc::{Collection, Gc};
-use crate::engine::actions::mark::{Mark, Marking};
-use crate::engine::actions::rollback::Target;
-use crate::engine::desk::{self, Draft};
-use crate::engine::marking;
-use crate::engine::plan::Plan;
+use crate::subjects::release_pin::actions::gc::{Collection, Gc};
+use crate::subjects::release_pin::actions::mark::{Mark, Marking};
+use crate::subjects::release_pin::actions::rollback::Target;
+use crate::subjects::release_pin::desk::{self, Draft};
+use crate::subjects::release_pin::marking;
+use crate::subjects::release_pin::plan::Plan;
 pub use crate::text::quoted;
 
-/// Something that a person wants done.
+/// An action that the user requests.
 #[derive(Clone, Debug)]
 pub enum Order {
-    /// Something about pins.
+    /// A change of ReleasePins.
     Move(desk::Order),
-    /// A release is called bad, or good again.
+    /// A release is marked bad, or good again.
     Mark(Mark),
-    /// What nobody needs goes.
+    /// Unused objects are deleted.
     Collect(Gc),
 }
 
-/// An order with its plan.
+/// A requested action with its plan.
 #[derive(Clone, Debug)]
 pub enum Prepared {
-    /// Something about pins.
+    /// Changes of ReleasePins.
     Moves(Box<Draft>),
     /// A mark.
     Mark(Marking),
@@ -35,7 +35,7 @@ pub enum Prepared {
 }
 
 impl Order {
-    /// Returns the word for what is done.
+    /// Returns the verb of the action.
     pub fn verb(&self) -> &'static str {
         match self {
             Self::Move(desk::Order::Deploy { .. }) => "deploy",
@@ -55,7 +55,7 @@ impl Order {
         }
     }
 
-    /// Returns what it is done to, in a few words.
+    /// Returns the objects of the action, in a few words.
     pub fn subject(&self) -> String {
         match self {
             Self::Move(desk::Order::Promote(promote)) => {
@@ -90,7 +90,7 @@ impl Order {
         }
     }
 
-    /// Returns the object and the environment that it changes, for a narrow screen.
+    /// Returns the object and the environment that the action changes, for a narrow screen.
     pub fn short_subject(&self) -> String {
         match self {
             Self::Move(desk::Order::Promote(promote)) => match promote.components.as_slice() {
@@ -104,14 +104,14 @@ impl Order {
         }
     }
 
-    /// Returns the command lines that do the same on a target, as one line that can be pasted.
+    /// Returns the command lines that do the same on a target, as one line to paste.
     pub fn aimed(&self, reason: Option<&str>, address: &Address) -> String {
         let lines = self.command_lines(reason);
         let lines: Vec<String> = lines.iter().map(|line| address.bowline(line)).collect();
         lines.join(" && ")
     }
 
-    /// Returns the command lines that do the same; they do not name the target.
+    /// Returns the command lines that do the same, without the flags of the target.
     pub fn command_lines(&self, reason: Option<&str>) -> Vec<String> {
         let orders = match self {
             Self::Move(desk::Order::Set(orders)) => orders.iter(),
@@ -191,7 +191,7 @@ impl Order {
             Self::Move(desk::Order::Undo(undo)) => {
                 add(&["undo", &undo.component, "--environment", &undo.environment]);
             }
-            // A set is several command lines.
+            // An action on several components has one command line for each.
             Self::Move(desk::Order::Set(_)) => {}
             Self::Mark(mark) => add(&["mark", marking::word(mark.verdict), &mark.release]),
             Self::Collect(gc) => {
@@ -208,7 +208,7 @@ impl Order {
             }
         }
         if let Some(reason) = reason.filter(|reason| !reason.trim().is_empty()) {
-            // A reason that looks like a flag stands behind an equals sign.
+            // A reason that looks like a flag needs an equals sign.
             match reason.starts_with('-') {
                 true => add(&[&format!("--reason={reason}")]),
                 false => add(&["--reason", reason]),
@@ -219,7 +219,7 @@ impl Order {
 }
 
 impl Prepared {
-    /// Returns the plan of moves, where it is one.
+    /// Returns the plan; None for marks and collections.
     pub fn plan(&self) -> Option<&Plan> {
         match self {
             Self::Moves(draft) => Some(&draft.plan),
@@ -227,7 +227,7 @@ impl Prepared {
         }
     }
 
-    /// Says why it is done.
+    /// Sets the reason.
     pub fn because(&mut self, reason: Option<String>) {
         match self {
             Self::Moves(draft) => draft.plan.because(reason),
@@ -241,7 +241,7 @@ impl Prepared {
         match self {
             Self::Moves(draft) => {
                 let changing = draft.plan.items.iter().filter(|item| !item.unchanged);
-                let patch = |item: &crate::engine::plan::Item| {
+                let patch = |item: &crate::subjects::release_pin::plan::Item| {
                     let spec = serde_json::json!({
                         "spec": {"releaseRef": {"name": item.release_ref}, "holds": item.holds}
                     });
@@ -264,7 +264,7 @@ impl Prepared {
                 ))
             )],
             Self::Collection(collection) => {
-                let line = |candidate: &crate::engine::actions::gc::Candidate| {
+                let line = |candidate: &crate::subjects::release_pin::actions::gc::Candidate| {
                     let kind = match candidate.environment {
                         None => "releases.openchoreo.dev",
                         Some(_) => "componentenvsnapshots.openchoreo.dev",
@@ -284,9 +284,9 @@ impl Prepared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::actions::pin::PinHold;
-    use crate::engine::actions::promote::Promote;
-    use crate::engine::actions::undo::Undo;
+    use crate::subjects::release_pin::actions::pin::PinHold;
+    use crate::subjects::release_pin::actions::promote::Promote;
+    use crate::subjects::release_pin::actions::undo::Undo;
     use crate::tui::still;
 
     #[test]

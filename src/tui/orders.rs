@@ -1,4 +1,4 @@
-//! What a key that opens a plan means for what is selected.
+//! From a key that opens a plan, and the selection, to the requested action.
 
 use std::sync::Arc;
 
@@ -9,16 +9,17 @@ use super::model::{Ground, Subject};
 use super::order::Order;
 use super::prompt::Choice;
 use crate::api::release::Verdict;
-use crate::engine::actions::gc::Gc;
-use crate::engine::actions::mark::Mark;
-use crate::engine::actions::pin::{PinHold, Unpin};
-use crate::engine::actions::promote::Promote;
-use crate::engine::actions::rollback::Target;
-use crate::engine::actions::undo::Undo;
-use crate::engine::desk;
 use crate::engine::world::{Key, World};
+use crate::subjects::release_pin::actions::gc::Gc;
+use crate::subjects::release_pin::actions::mark::Mark;
+use crate::subjects::release_pin::actions::pin::{PinHold, Unpin};
+use crate::subjects::release_pin::actions::promote::Promote;
+use crate::subjects::release_pin::actions::rollback::Target;
+use crate::subjects::release_pin::actions::undo::Undo;
+use crate::subjects::release_pin::desk;
+use crate::subjects::release_pin::rules::Refusal;
 
-/// Says why the selection has no environment.
+/// Returns the error for a selection without an environment.
 fn nowhere(subject: &Subject) -> String {
     match &subject.release {
         Some(release) => format!("{release} runs in no environment; select a cell of the matrix"),
@@ -29,12 +30,12 @@ fn nowhere(subject: &Subject) -> String {
     }
 }
 
-/// What is wanted, or several things that could be.
+/// The action to plan, or a choice between several.
 #[derive(Debug)]
 pub enum Wanted {
-    /// This.
+    /// One action.
     Order(Order),
-    /// One of these.
+    /// A choice that the user has to make.
     Choice(Choice),
 }
 
@@ -44,7 +45,7 @@ impl From<desk::Order> for Wanted {
     }
 }
 
-/// Says what an action wants, or why it wants nothing.
+/// Returns the requested action, or the reason why the selection allows none.
 pub fn of(
     action: Action,
     subject: &Subject,
@@ -86,7 +87,7 @@ pub fn of(
     }
 }
 
-/// Returns the only one of several, or a choice between them.
+/// Returns the only option, or a choice between several; None without options.
 fn one_of(question: &str, mut options: Vec<(String, Order)>) -> Option<Wanted> {
     match options.len() {
         0 => None,
@@ -109,7 +110,7 @@ fn places(subject: &Subject) -> Result<(&[Arc<str>], &str), String> {
     Ok((&subject.components, environment))
 }
 
-/// Leaves those of several marked components out that are not deployed in the environment.
+/// Removes the components that are not deployed in the environment, unless that leaves none.
 pub fn deployed(subject: &Subject, world: &World, ground: &Ground) -> Subject {
     let mut deployed = subject.clone();
     let Some(environment) = subject.environment.as_deref() else {
@@ -125,7 +126,7 @@ pub fn deployed(subject: &Subject, world: &World, ground: &Ground) -> Subject {
     deployed
 }
 
-/// Orders the same for every component: one order, or a set of them.
+/// Requests the same action for each component; one component gives one action, several give a set.
 fn for_each(components: &[Arc<str>], order: impl Fn(String) -> desk::Order) -> Order {
     let mut orders: Vec<desk::Order> = components
         .iter()
@@ -137,9 +138,9 @@ fn for_each(components: &[Arc<str>], order: impl Fn(String) -> desk::Order) -> O
     })
 }
 
-/// The holds that can be placed: how long they last.
+/// The durations that the user can choose for a hold; None for a hold without an end.
 const LASTING: [(&str, Option<i64>); 6] = [
-    ("until it is lifted", None),
+    ("until unpinned", None),
     ("1 hour", Some(1)),
     ("4 hours", Some(4)),
     ("8 hours", Some(8)),
@@ -147,7 +148,7 @@ const LASTING: [(&str, Option<i64>); 6] = [
     ("7 days", Some(7 * 24)),
 ];
 
-/// Asks how long a hold lasts.
+/// Asks for the duration of a hold.
 fn holds(subject: &Subject, now: Timestamp) -> Result<Wanted, String> {
     let (components, environment) = places(subject)?;
     let question = match components {
@@ -168,7 +169,7 @@ fn holds(subject: &Subject, now: Timestamp) -> Result<Wanted, String> {
     }))
 }
 
-/// Places a hold on everything that is selected or marked, until a moment or until it is lifted.
+/// Pins everything that is selected or marked; `until` is the end of the holds, None for no end.
 pub fn hold(subject: &Subject, until: Option<Timestamp>) -> Result<Order, String> {
     let (components, environment) = places(subject)?;
     Ok(for_each(components, |component| {
@@ -181,7 +182,7 @@ pub fn hold(subject: &Subject, until: Option<Timestamp>) -> Result<Order, String
     }))
 }
 
-/// Reverses the last action on everything that is selected or marked.
+/// Undoes the last action on everything that is selected or marked.
 fn undo(subject: &Subject) -> Result<Wanted, String> {
     let (components, environment) = places(subject)?;
     Ok(Wanted::Order(for_each(components, |component| {
@@ -192,7 +193,7 @@ fn undo(subject: &Subject) -> Result<Wanted, String> {
     })))
 }
 
-/// Reverses the last action on each of these pins.
+/// Undoes the last action on each of these ReleasePins.
 pub fn undo_of(places: &[(String, String)]) -> Option<Order> {
     let undo = |(component, environment): &(String, String)| {
         desk::Order::Undo(Undo {
@@ -207,7 +208,7 @@ pub fn undo_of(places: &[(String, String)]) -> Option<Order> {
     }
 }
 
-/// Lifts the only hold on each of the marked components that has one.
+/// Removes the hold of each marked component that has exactly one.
 fn unhold_all(subject: &Subject, world: &World, ground: &Ground) -> Result<Wanted, String> {
     let (components, environment) = places(subject)?;
     let mut held: Vec<Arc<str>> = Vec::new();
@@ -227,7 +228,7 @@ fn unhold_all(subject: &Subject, world: &World, ground: &Ground) -> Result<Wante
         }
     }
     if held.is_empty() {
-        return Err(format!("nobody holds a marked component in {environment}"));
+        return Err(format!("no marked component has a hold in {environment}"));
     }
     Ok(Wanted::Order(for_each(&held, |component| {
         desk::Order::Unpin(Unpin {
@@ -238,7 +239,7 @@ fn unhold_all(subject: &Subject, world: &World, ground: &Ground) -> Result<Wante
     })))
 }
 
-/// From the selected environment to the next.
+/// Promotes from the selected environment to the next one.
 fn promote(subject: &Subject, world: &World, ground: &Ground) -> Result<Wanted, String> {
     let (_, environment) = places(subject)?;
     if let Some(fault) = world.pipeline_fault(&ground.namespace) {
@@ -261,11 +262,11 @@ fn promote(subject: &Subject, world: &World, ground: &Ground) -> Result<Wanted, 
                 sources.join(" or ")
             ),
         };
-        format!("no promotion path leads on from {environment}{from}")
+        format!("no promotion path starts at {environment}{from}")
     })
 }
 
-/// From the selected environment to a given one.
+/// Promotes from the selected environment to the given one.
 pub fn promote_to(subject: &Subject, to: &str) -> Result<Order, String> {
     let (components, from) = places(subject)?;
     Ok(Order::Move(desk::Order::Promote(Promote {
@@ -277,8 +278,8 @@ pub fn promote_to(subject: &Subject, to: &str) -> Result<Order, String> {
     })))
 }
 
-/// Deploys a release, by default a new one of the current definitions, into the environment under the cursor,
-/// by default into a first environment of the pipeline.
+/// Deploys a release into the environment under the cursor. The default release is a new one of the current
+/// definitions; the default environment is a first environment of the pipeline.
 pub fn deploy(
     subject: &Subject,
     release: Option<&str>,
@@ -312,7 +313,7 @@ pub fn deploy(
         .ok_or_else(|| "there is no environment to deploy to".to_owned())
 }
 
-/// The hold that there is, or one of several.
+/// Removes the hold; if there are several, lets the user choose.
 fn unhold(
     component: &str,
     environment: &str,
@@ -336,7 +337,66 @@ fn unhold(
         .ok_or_else(|| format!("{component} has no hold in {environment}"))
 }
 
-/// The release that is selected, or that is effective where the cursor is.
+/// Returns the action that removes the cause of a refusal; if there are several, lets the user choose.
+pub fn remedy(
+    action: Action,
+    refusals: &[Refusal],
+    world: &World,
+    ground: &Ground,
+) -> Result<Wanted, String> {
+    let mut options: Vec<(String, Order)> = Vec::new();
+    for refusal in refusals {
+        let wanted = match (action, refusal) {
+            (
+                Action::Unhold,
+                Refusal::Held {
+                    component,
+                    environment,
+                    ..
+                },
+            ) => {
+                let name = format!("{component} in {environment}");
+                (name, unhold(component, environment, world, ground)?)
+            }
+            (
+                Action::Deploy,
+                Refusal::NoPin {
+                    component,
+                    environment,
+                    ..
+                },
+            ) => {
+                let subject = Subject {
+                    components: vec![component.as_str().into()],
+                    environment: Some(environment.as_str().into()),
+                    release: None,
+                };
+                let name = format!("{component} in {environment}");
+                (name, deploy(&subject, None, world, ground)?)
+            }
+            (Action::MarkGood, Refusal::Bad { release }) => {
+                let verdict = Verdict::Good;
+                let mark = Mark {
+                    release: release.clone(),
+                    verdict,
+                };
+                (release.clone(), Wanted::Order(Order::Mark(mark)))
+            }
+            _ => continue,
+        };
+        match wanted {
+            (name, Wanted::Order(order)) => options.push((name, order)),
+            (name, Wanted::Choice(choice)) => {
+                let own = choice.options.into_iter();
+                options.extend(own.map(|(words, order)| (format!("{name}: {words}"), order)));
+            }
+        }
+    }
+    one_of("which one?", options)
+        .ok_or_else(|| format!("{} has no effect on this screen", action.word()))
+}
+
+/// Marks the selected release, or else the effective release under the cursor.
 fn mark(
     subject: &Subject,
     world: &World,
@@ -355,7 +415,7 @@ fn mark(
     Ok(Wanted::Order(Order::Mark(Mark { release, verdict })))
 }
 
-/// Says why we may not, where that is known beforehand.
+/// Returns the reason why the user lacks the right, if bowline knows it already.
 pub fn denied(ground: &Ground, order: &Order) -> Option<String> {
     match order {
         Order::Move(order) => denied_move(ground, order),

@@ -1,8 +1,8 @@
-//! The one way onto the screen: every text is cleaned and cut on its way into a cell.
+//! The only way to draw on the screen: every text is cleaned and cut to the available width.
 //!
-//! A [`Sheet`] is a part of the screen, a [`Pen`] writes one line of it from left to right. Whatever shows
-//! an age goes through [`Sheet::age`], which notes when the label turns over: nothing else has to be drawn
-//! again while nothing happens.
+//! A [`Sheet`] is an area of the screen; a [`Pen`] writes one line of it from left to right. Every age goes
+//! through [`Sheet::age`], which records when its label changes: while nothing happens, the screen is drawn
+//! again only then.
 
 use std::cell::{Cell, RefCell};
 
@@ -15,50 +15,50 @@ use super::terminal::links::{self, Link};
 use super::theme::{Role, Theme};
 use crate::text;
 
-/// The characters that stand for things, in Unicode or in ASCII.
+/// The symbols of the screens, in Unicode or in ASCII.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Glyphs {
-    /// Everything is in order.
+    /// Ready.
     pub ready: &'static str,
-    /// It moves.
+    /// Progressing.
     pub progressing: &'static str,
-    /// Something is wrong.
+    /// Degraded.
     pub degraded: &'static str,
-    /// It is told to stand still.
+    /// Suspended.
     pub suspended: &'static str,
-    /// Nobody knows.
+    /// Unknown.
     pub unknown: &'static str,
-    /// Nothing is there.
+    /// Not deployed.
     pub nothing: &'static str,
     /// Behind another environment.
     pub behind: &'static str,
-    /// Held.
+    /// A hold.
     pub held: &'static str,
-    /// Was held, until a moment that is past.
+    /// A hold that has expired.
     pub expired: &'static str,
-    /// What a rollback restores.
+    /// The revision that a rollback restores.
     pub back: &'static str,
-    /// From one thing to another.
+    /// Between an old and a new value.
     pub arrow: &'static str,
     /// The selected row.
     pub cursor: &'static str,
     /// A marked row.
     pub marked: &'static str,
-    /// A line across.
+    /// A horizontal line.
     pub rule: &'static str,
-    /// Between two words of a header.
+    /// A separator between words of a header.
     pub dot: &'static str,
-    /// A line down.
+    /// A vertical line.
     pub bar: &'static str,
-    /// In order.
+    /// A check mark.
     pub check: &'static str,
-    /// The part of a scrollbar that is seen.
+    /// The handle of a scrollbar.
     pub thumb: &'static str,
-    /// Sorted, the smallest first.
+    /// Sorted in ascending order.
     pub rising: &'static str,
-    /// Sorted, the largest first.
+    /// Sorted in descending order.
     pub falling: &'static str,
-    /// Where the next character is typed.
+    /// The text cursor.
     pub caret: &'static str,
 }
 
@@ -72,7 +72,7 @@ impl Glyphs {
     }
 }
 
-/// The characters of a terminal that shows Unicode.
+/// The symbols for terminals with Unicode.
 pub const UNICODE: Glyphs = Glyphs {
     ready: "●",
     progressing: "◐",
@@ -97,7 +97,7 @@ pub const UNICODE: Glyphs = Glyphs {
     caret: "█",
 };
 
-/// The characters of one that does not.
+/// The symbols for terminals without Unicode.
 pub const ASCII: Glyphs = Glyphs {
     ready: "*",
     progressing: "~",
@@ -122,7 +122,7 @@ pub const ASCII: Glyphs = Glyphs {
     caret: "_",
 };
 
-/// Returns the ASCII character that comes closest to another one.
+/// Returns the most similar ASCII character.
 fn ascii(character: char) -> char {
     match character {
         text::ELLIPSIS => '~',
@@ -138,31 +138,31 @@ fn ascii(character: char) -> char {
     }
 }
 
-/// What a frame says beside its cells.
+/// The information about a frame that its cells do not hold.
 #[derive(Default)]
 pub struct Notes {
-    /// When the first label on it turns over.
+    /// The earliest time at which a drawn label changes.
     pub turns: Cell<Option<Timestamp>>,
-    /// The cells that lead somewhere.
+    /// The cells that are links.
     pub links: RefCell<Vec<Link>>,
 }
 
-/// A part of the screen to draw on.
+/// An area of the screen to draw on.
 pub struct Sheet<'a> {
     buffer: &'a mut Buffer,
-    /// Where it is.
+    /// The position and the size.
     pub area: Rect,
-    /// Its colours.
+    /// The colours.
     pub theme: &'a Theme,
-    /// Its characters.
+    /// The symbols.
     pub glyphs: &'static Glyphs,
-    /// What time it is.
+    /// The current time.
     pub now: Timestamp,
     notes: &'a Notes,
 }
 
 impl<'a> Sheet<'a> {
-    /// Makes a sheet of a whole buffer; `notes` gets what is said beside its cells.
+    /// Returns a sheet for a whole buffer; drawing adds to `notes`.
     pub fn new(
         buffer: &'a mut Buffer,
         theme: &'a Theme,
@@ -181,7 +181,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Returns a part of it as a sheet of its own.
+    /// Returns an area of the sheet as a sheet.
     pub fn part(&mut self, area: Rect) -> Sheet<'_> {
         Sheet {
             area: area.intersection(self.area),
@@ -193,7 +193,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Returns some of its rows as a sheet of their own.
+    /// Returns some rows of the sheet as a sheet.
     pub fn rows(&mut self, first: u16, count: u16) -> Sheet<'_> {
         let first = first.min(self.area.height);
         let area = Rect {
@@ -204,17 +204,17 @@ impl<'a> Sheet<'a> {
         self.part(area)
     }
 
-    /// Returns how wide it is.
+    /// Returns the width in columns.
     pub fn width(&self) -> u16 {
         self.area.width
     }
 
-    /// Returns how high it is.
+    /// Returns the height in rows.
     pub fn height(&self) -> u16 {
         self.area.height
     }
 
-    /// Begins a line; one below the sheet takes nothing.
+    /// Starts a line; a row below the sheet ignores all text.
     pub fn line(&mut self, row: u16) -> Pen<'_> {
         let inside = row < self.area.height;
         Pen {
@@ -233,7 +233,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Gives a row the style of a role, under what is written on it afterwards.
+    /// Gives a row the background style of a role; later text keeps it.
     pub fn fill(&mut self, row: u16, role: Role) {
         if row < self.area.height {
             let style = self.theme.style(role);
@@ -246,7 +246,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Draws a line across, with a title in it where there is one.
+    /// Draws a horizontal line, with a title unless it is empty.
     pub fn rule(&mut self, row: u16, title: &str, role: Role) {
         let rule = self.glyphs.rule;
         let mut pen = self.line(row);
@@ -259,7 +259,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Empties it, for what is drawn over something else.
+    /// Clears the sheet, before something is drawn over older content.
     pub fn clear(&mut self) {
         let mut links = self.notes.links.borrow_mut();
         links.retain(|link| !link.area.intersects(self.area));
@@ -273,7 +273,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Words how long ago something was, and notes when that turns over.
+    /// Formats the age of a time, and records when the label changes.
     pub fn age(&self, since: Timestamp) -> String {
         let seconds = self.now.duration_since(since).as_secs();
         let step = match seconds {
@@ -291,7 +291,7 @@ impl<'a> Sheet<'a> {
         text::age(seconds.max(0))
     }
 
-    /// Notes that something drawn turns over at a moment.
+    /// Records that a drawn label changes at this time.
     pub fn turn(&self, at: Timestamp) {
         let turns = &self.notes.turns;
         let sooner = turns.get().is_none_or(|known| at < known);
@@ -300,7 +300,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Replaces every character that is not ASCII, where the terminal shows nothing else.
+    /// Replaces every character that is not ASCII, for terminals that show only ASCII.
     pub fn to_ascii(&mut self) {
         if *self.glyphs != ASCII {
             return;
@@ -309,13 +309,13 @@ impl<'a> Sheet<'a> {
             let symbol = cell.symbol();
             if !symbol.is_ascii() {
                 let plain = symbol.chars().next().map_or('?', ascii);
-                // A wide character leaves the cell behind it empty, which shows as a blank.
+                // The second cell of a wide character is empty and shows as a blank.
                 cell.set_char(plain);
             }
         }
     }
 
-    /// Draws a widget of ratatui's; the text in it must be a person's own.
+    /// Draws a ratatui widget; its text must come from the user, because it is not cleaned.
     pub fn widget(&mut self, widget: impl ratatui::widgets::Widget) {
         widget.render(self.area, self.buffer);
     }
@@ -334,24 +334,24 @@ pub struct Pen<'a> {
 }
 
 impl Pen<'_> {
-    /// Puts a style under everything that follows.
+    /// Sets the background style of the following text.
     pub fn over(&mut self, role: Role) -> &mut Self {
         self.base = self.theme.style(role);
         self
     }
 
-    /// Puts nothing under what follows.
+    /// Removes the background style for the following text.
     pub fn plain(&mut self) -> &mut Self {
         self.base = Style::new();
         self
     }
 
-    /// Writes a text, cleaned, as far as there is room.
+    /// Writes a text, cleaned and cut to the available width.
     pub fn put(&mut self, text: &str, role: Role) -> &mut Self {
         self.styled(text, self.theme.style(role))
     }
 
-    /// Writes a text that leads to an address; one that is none of the web leads nowhere.
+    /// Writes a text as a link; only a web address becomes a link.
     pub fn link(&mut self, text: &str, role: Role, url: &str) -> &mut Self {
         let x = self.x;
         self.put(text, role);
@@ -362,7 +362,7 @@ impl Pen<'_> {
         self
     }
 
-    /// Writes a text in which the addresses of the web lead there.
+    /// Writes a text and turns its web addresses into links.
     pub fn put_linking(&mut self, text: &str, role: Role) -> &mut Self {
         let mut written = 0;
         for found in links::addresses(text) {
@@ -374,7 +374,7 @@ impl Pen<'_> {
         self.put(text.get(written..).unwrap_or_default(), role)
     }
 
-    /// Writes a line of a text that was wrapped; an address that may go on below leads nowhere.
+    /// Writes one line of a wrapped text; an address that may continue on the next line is not a link.
     pub fn put_wrapped(&mut self, line: &str, width: usize, role: Role) -> &mut Self {
         let last = links::addresses(line).pop();
         match last.is_some_and(|last| last.end == line.len()) && text::width(line) >= width {
@@ -383,13 +383,13 @@ impl Pen<'_> {
         }
     }
 
-    /// Writes a text in a style of its own.
+    /// Writes a text in its own style.
     pub fn styled(&mut self, text: &str, style: Style) -> &mut Self {
         let room = self.room();
         if room == 0 || text.is_empty() {
             return self;
         }
-        // What lies under it decides where both say something: a selection is seen whatever it covers.
+        // The background style overrides the text style, so that a selection stays visible.
         let style = style.patch(self.base);
         let fitted;
         let text = match text.len() <= room && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
@@ -405,7 +405,7 @@ impl Pen<'_> {
         self
     }
 
-    /// Writes a text in a column of its own, cut or filled to its width.
+    /// Writes a text in a column of this width, cut or padded.
     pub fn cell(&mut self, text: &str, width: u16, role: Role) -> &mut Self {
         let end = self.x.saturating_add(width);
         let cut = text::fit(text, usize::from(width));
@@ -413,7 +413,7 @@ impl Pen<'_> {
         self.advance(end)
     }
 
-    /// Writes a text at the right of a column of its own.
+    /// Writes a text in a column of this width, aligned to the right.
     pub fn cell_right(&mut self, text: &str, width: u16, role: Role) -> &mut Self {
         let end = self.x.saturating_add(width);
         let cut = text::fit(text, usize::from(width));
@@ -423,12 +423,12 @@ impl Pen<'_> {
         self.advance(end)
     }
 
-    /// Goes on at a column of the sheet.
+    /// Moves to a column of the sheet.
     pub fn to(&mut self, column: u16) -> &mut Self {
         self.advance(self.start.saturating_add(column))
     }
 
-    /// Goes on after some blanks.
+    /// Leaves some columns blank.
     pub fn skip(&mut self, columns: u16) -> &mut Self {
         self.advance(self.x.saturating_add(columns))
     }
@@ -442,7 +442,7 @@ impl Pen<'_> {
         self
     }
 
-    /// Writes a text at the right end, if there is room for it.
+    /// Writes a text at the right end of the line, if it fits.
     pub fn right(&mut self, text: &str, role: Role) -> &mut Self {
         let wide = text::width(text);
         if wide <= self.room() {
@@ -453,23 +453,23 @@ impl Pen<'_> {
         self
     }
 
-    /// Keeps some columns at the right end free of what follows.
+    /// Reserves some columns at the right end of the line.
     pub fn until(&mut self, columns: u16) -> &mut Self {
         self.end = self.end.min(self.start.saturating_add(columns)).max(self.x);
         self
     }
 
-    /// Fills the rest of the line.
+    /// Fills the rest of the line with blanks.
     pub fn rest(&mut self) -> &mut Self {
         self.advance(self.end)
     }
 
-    /// Returns how many columns are left.
+    /// Returns the number of free columns.
     pub fn room(&self) -> usize {
         usize::from(self.end.saturating_sub(self.x))
     }
 
-    /// Returns the column that comes next, from the left of the sheet.
+    /// Returns the next column, counted from the left of the sheet.
     pub fn column(&self) -> u16 {
         self.x - self.start
     }

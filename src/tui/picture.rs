@@ -1,6 +1,6 @@
-//! Screens without a terminal: a drawn buffer as plain text, as text with colours, as an SVG.
+//! Drawn screens without a terminal: plain text, text with colours, SVG.
 //!
-//! The same buffer gives the same bytes every time, for runbooks, tickets and tests.
+//! The same buffer always gives the same bytes, for runbooks, tickets and tests.
 
 mod boxes;
 pub mod svg;
@@ -10,7 +10,7 @@ use ratatui::buffer::{Buffer, Cell};
 use super::terminal::pen::{self, Look, PLAIN};
 use super::terminal::symbol::Symbol;
 
-/// One drawn place of a row: a cell, or two where a wide character stands.
+/// One character of a row: one cell, or two cells for a wide character.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     x: u16,
@@ -18,7 +18,7 @@ struct Place<'a> {
     symbol: Symbol<'a>,
 }
 
-/// Returns the places of a row, without the cells that wide characters cover.
+/// Returns the characters of a row, without the cells that wide characters cover.
 fn row(buffer: &Buffer, y: u16) -> Vec<Place<'_>> {
     let mut places = Vec::new();
     let mut next = buffer.area.left();
@@ -37,7 +37,7 @@ fn row(buffer: &Buffer, y: u16) -> Vec<Place<'_>> {
     places
 }
 
-/// A wide character in the last column has no room.
+/// A wide character does not fit into the last column.
 fn fitting(cell: &Cell, room: u16) -> Symbol<'_> {
     let symbol = Symbol::of(cell.symbol());
     match symbol.width <= room {
@@ -46,7 +46,7 @@ fn fitting(cell: &Cell, room: u16) -> Symbol<'_> {
     }
 }
 
-/// Writes a buffer as text, one line for each row, with blanks at the end of lines cut.
+/// Writes a buffer as text, one line per row, without trailing blanks.
 pub fn text(buffer: &Buffer) -> String {
     let mut out = String::new();
     for y in buffer.area.top()..buffer.area.bottom() {
@@ -60,9 +60,9 @@ pub fn text(buffer: &Buffer) -> String {
     out
 }
 
-/// Writes a buffer as text with its colours, and nothing else that a terminal could follow.
+/// Writes a buffer as text with colour sequences and no other control sequences.
 ///
-/// Every line begins and ends plain, so that lines can be cut out.
+/// Every line starts and ends in the default style, so that lines can be cut out.
 pub fn ansi(buffer: &Buffer) -> String {
     let mut out = Vec::new();
     for y in buffer.area.top()..buffer.area.bottom() {
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(cell(1, 0).contents(), "界");
         assert_eq!(cell(1, 2).bgcolor(), vt100::Color::Rgb(1, 2, 3));
         assert_eq!(cell(1, 3).bgcolor(), vt100::Color::Default);
-        // vt100 draws no replacement characters, so what follows stands one to the left.
+        // vt100 draws no replacement characters, so the next character stands one column further left.
         assert!(cell(2, 1).underline());
     }
 }

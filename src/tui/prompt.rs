@@ -1,4 +1,4 @@
-//! What lies over a screen: the line of commands, the filter, a choice.
+//! The prompts over a screen: the command prompt, the filter, a choice.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use tui_textarea::TextArea;
@@ -6,41 +6,41 @@ use tui_textarea::TextArea;
 use super::jump::{Goal, Jump};
 use super::order::Order;
 
-/// What lies over the screen in front.
+/// A prompt or choice over the front screen.
 #[derive(Debug)]
 pub enum Over {
-    /// A line that is typed.
+    /// A line that the user types.
     Prompt(Box<Prompt>),
-    /// A choice between several.
+    /// A choice between several options.
     Choice(Choice),
 }
 
-/// A line that is typed.
+/// A line that the user types.
 #[derive(Debug)]
 pub struct Prompt {
-    /// What it is for.
+    /// The purpose.
     pub kind: PromptKind,
-    /// What is typed.
+    /// The typed text.
     pub line: TextArea<'static>,
-    /// What could be meant, the best first.
+    /// The completions, the best first.
     pub offers: Vec<Offer>,
-    /// Which of these is chosen.
+    /// The number of the chosen completion.
     pub chosen: Option<usize>,
-    /// What is wrong with what is typed.
+    /// The mistake in the typed text.
     pub complaint: Option<String>,
-    /// Which line of the past is shown, counted from the newest.
+    /// The position in the history of typed lines, counted from the newest; None for a new line.
     pub recalled: Option<usize>,
-    /// What was there before, for who gives up.
+    /// The earlier text, restored if the user cancels.
     pub before: String,
-    /// The search, where somewhere to jump to is looked for.
+    /// The running search of a jump prompt.
     pub jump: Option<Box<Jump>>,
-    /// Whether this line has asked for the namespaces of the target.
+    /// Whether this prompt has requested the namespaces of the target.
     pub asked: bool,
-    /// The text that the offers complete, while a key goes from one offer to the next.
+    /// The text before the completion, while the user steps through the completions.
     pub stem: Option<String>,
 }
 
-/// Takes a key into a line that is typed. Deletes to the start of the line with ctrl-u, as shells do.
+/// Passes a key to a line. Ctrl-u deletes to the start of the line, as in shells.
 pub fn edit(line: &mut TextArea<'_>, key: KeyEvent) {
     match (key.modifiers, key.code) {
         (KeyModifiers::CONTROL, KeyCode::Char('u')) => {
@@ -52,32 +52,32 @@ pub fn edit(line: &mut TextArea<'_>, key: KeyEvent) {
     }
 }
 
-/// What a line is typed for.
+/// The purpose of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptKind {
     /// A command.
     Command,
-    /// A filter, which counts while it is typed.
+    /// A filter; it applies while the user types.
     Filter,
-    /// A part of a name to jump to.
+    /// A jump by a part of a name.
     Jump,
 }
 
-/// Something that could be meant.
+/// A completion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// What is taken.
+    /// The inserted text.
     pub text: String,
-    /// What it is.
+    /// The description.
     pub about: String,
-    /// Where it leads, where it is somewhere to jump to.
+    /// The destination, in a jump prompt.
     pub goal: Option<Goal>,
-    /// The characters of it that fit what is typed, by number.
+    /// The positions of its characters that match the typed text.
     pub fits: Vec<u32>,
 }
 
 impl Offer {
-    /// Offers a word.
+    /// Returns a completion without a destination.
     pub fn new(text: &str, about: &str) -> Self {
         Self {
             text: text.to_owned(),
@@ -88,19 +88,19 @@ impl Offer {
     }
 }
 
-/// A choice between several.
+/// A choice between several options.
 #[derive(Debug)]
 pub struct Choice {
-    /// What is asked.
+    /// The question.
     pub question: String,
-    /// What there is, each with what it orders.
+    /// The options, each with its action.
     pub options: Vec<(String, Order)>,
-    /// Which is chosen.
+    /// The number of the chosen option.
     pub chosen: usize,
 }
 
 impl Prompt {
-    /// Opens a line with a text in it.
+    /// Opens a prompt with this text.
     pub fn open(kind: PromptKind, text: &str) -> Self {
         let mut line = TextArea::new(vec![text.to_owned()]);
         line.move_cursor(tui_textarea::CursorMove::End);
@@ -119,18 +119,18 @@ impl Prompt {
         }
     }
 
-    /// Returns what is typed.
+    /// Returns the typed text.
     pub fn text(&self) -> &str {
         self.line.lines().first().map_or("", String::as_str)
     }
 
-    /// Puts another text on the line.
+    /// Replaces the text of the line.
     pub fn replace(&mut self, text: &str) {
         let opened = Self::open(self.kind, text);
         self.line = opened.line;
     }
 
-    /// Returns the sign before the line.
+    /// Returns the symbol before the line.
     pub fn sign(&self) -> &'static str {
         match self.kind {
             PromptKind::Command => ":",

@@ -1,4 +1,4 @@
-//! What keys do while a line or a choice lies over the screen.
+//! Keys while a prompt or a choice is open.
 
 use crossterm::event::KeyEvent;
 use jiff::Timestamp;
@@ -7,14 +7,14 @@ use super::action::{Action, Mode};
 use super::effect::Effect;
 use super::filter::Problem;
 use super::keymap::{Key, Step};
-use super::model::Model;
+use super::model::{Level, Model};
 use super::prompt::{Offer, Over, Prompt, PromptKind, edit};
 use super::screens::Screen;
-use super::update::{command, plan};
+use super::update::{command, plan, say};
 use super::{commands, filter};
 use crate::engine::world::World;
 
-/// Opens the filter of the screen in front for editing; a screen without a filter says so.
+/// Opens the filter of the front screen for editing; shows a notice if the screen has no filter.
 pub fn filter(model: &mut Model, now: Timestamp) {
     let current = model.front().filter().map(ToString::to_string);
     match current {
@@ -23,26 +23,43 @@ pub fn filter(model: &mut Model, now: Timestamp) {
             model.over = Some(Over::Prompt(Box::new(prompt)));
         }
         None => {
-            let (front, keymap) = (model.front(), &model.look.keymap);
-            let keys = |action| keymap.keys_or_word(front.modes(), action);
-            let instead = match front {
-                Screen::Diff(_) => {
-                    let (next, before) = (keys(Action::NextHunk), keys(Action::PreviousHunk));
-                    format!("{next} and {before} go to the next change and the one before")
-                }
-                Screen::Matrix(_) => "wait until the target is read".to_owned(),
-                _ => format!(
-                    "{} goes back to the list, which has one",
-                    keys(Action::Back)
-                ),
-            };
-            let words = format!("{} has no filter; {instead}", front.title());
-            super::update::say(model, now, super::model::Level::Info, words);
+            let words = without_filter(model);
+            say(model, now, Level::Info, words);
         }
     }
 }
 
-/// Takes a key.
+/// Filters the rows of the front screen; shows a notice if the screen has no filter or the filter has a
+/// mistake.
+pub fn set_filter(model: &mut Model, now: Timestamp, text: &str) {
+    if model.front().filter().is_none() {
+        let words = without_filter(model);
+        return say(model, now, Level::Info, words);
+    }
+    if let Some(problem) = refilter(model, text) {
+        say(model, now, Level::Error, words(problem));
+    }
+}
+
+/// Returns the message that the front screen has no filter, and what works instead.
+fn without_filter(model: &Model) -> String {
+    let (front, keymap) = (model.front(), &model.look.keymap);
+    let keys = |action| keymap.keys_or_word(front.modes(), action);
+    let instead = match front {
+        Screen::Diff(_) => {
+            let (next, before) = (keys(Action::NextHunk), keys(Action::PreviousHunk));
+            format!("{next} and {before} go to the next change and the one before")
+        }
+        Screen::Matrix(_) => "wait until the target is read".to_owned(),
+        _ => format!(
+            "{} goes back to the list, which has one",
+            keys(Action::Back)
+        ),
+    };
+    format!("{} has no filter; {instead}", front.title())
+}
+
+/// Handles a key.
 pub fn key(
     model: &mut Model,
     world: &World,
@@ -66,7 +83,7 @@ pub fn key(
     }
 }
 
-/// Takes text that was pasted.
+/// Inserts pasted text.
 pub fn paste(model: &mut Model, world: &World, text: &str, effects: &mut Vec<Effect>) {
     if let Some(Over::Prompt(prompt)) = &mut model.over {
         prompt.line.insert_str(crate::text::line(text));
@@ -86,7 +103,7 @@ fn choose(
         return;
     };
     let count = choice.options.len().max(1);
-    // The first nine can be had by their number.
+    // The user can choose the first nine options by number.
     let number = key.character().and_then(|c| c.to_digit(10));
     let number = number.and_then(|digit| usize::try_from(digit).ok()?.checked_sub(1));
     if let Some(number) = number.filter(|number| *number < count) {
@@ -102,7 +119,7 @@ fn choose(
     }
 }
 
-/// Takes what is chosen.
+/// Accepts the typed line or the chosen option.
 fn take(model: &mut Model, world: &World, now: Timestamp, effects: &mut Vec<Effect>) {
     if let Some(Over::Choice(mut choice)) = model.over.take()
         && choice.chosen < choice.options.len()
@@ -162,7 +179,7 @@ fn line(
     }
 }
 
-/// Completes the last word; where several words fit, goes to the next of them, or to the one before.
+/// Completes the last word; if several words fit, steps to the next or the previous one.
 fn complete(model: &mut Model, world: &World, onward: bool, effects: &mut Vec<Effect>) {
     let Some(Over::Prompt(prompt)) = &model.over else {
         return;
@@ -193,7 +210,7 @@ fn complete(model: &mut Model, world: &World, onward: bool, effects: &mut Vec<Ef
     let stem = prompt.stem.clone().unwrap_or(text);
     let completed = commands::completed(&stem, &offer.text);
     if count == 1 {
-        // Only one word fits: the offers are now those for the next word.
+        // Only one word fits: the completions are now those of the next word.
         let more = kind == PromptKind::Command && !completed.contains(' ');
         prompt.replace(&format!("{completed}{}", if more { " " } else { "" }));
         return typed(model, world, effects);
@@ -208,7 +225,7 @@ fn complete(model: &mut Model, world: &World, onward: bool, effects: &mut Vec<Ef
     }
 }
 
-/// Offers what completes the last word of a filter.
+/// Returns the completions of the last word of a filter.
 fn filters(model: &Model, world: &World, text: &str) -> Vec<Offer> {
     if model.front().filters_text() {
         return Vec::new();
@@ -220,7 +237,7 @@ fn filters(model: &Model, world: &World, text: &str) -> Vec<Offer> {
     known.iter().map(|word| Offer::new(word, "")).collect()
 }
 
-/// Brings back what was typed before.
+/// Recalls a line from the history.
 fn recall(model: &mut Model, world: &World, older: bool, effects: &mut Vec<Effect>) {
     let Model {
         over, typed: past, ..
@@ -249,7 +266,7 @@ fn recall(model: &mut Model, world: &World, older: bool, effects: &mut Vec<Effec
     typed(model, world, effects);
 }
 
-/// Follows what is typed: the filter counts at once, and what could be meant is offered.
+/// Updates after typing: applies the filter and computes the completions.
 fn typed(model: &mut Model, world: &World, effects: &mut Vec<Effect>) {
     let Some(Over::Prompt(prompt)) = &model.over else {
         return;
@@ -262,8 +279,8 @@ fn typed(model: &mut Model, world: &World, effects: &mut Vec<Effect>) {
         PromptKind::Jump => return super::jumping::ask(model, world, &text),
     };
     if let Some(Over::Prompt(prompt)) = &mut model.over {
-        // A reported mistake stays until the user corrects it; before the first report, the last word may
-        // be unfinished.
+        // A reported mistake stays until the user corrects it. Before the first report, the last word may be
+        // unfinished.
         let told = prompt.complaint.is_some();
         let problem = problem.filter(|problem| told || !problem.incomplete);
         prompt.complaint = problem.map(words);
@@ -271,7 +288,7 @@ fn typed(model: &mut Model, world: &World, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Offers anew what completes a command, once more is known.
+/// Computes the completions of a command again, after new data arrived.
 pub fn refresh(model: &mut Model, world: &World, effects: &mut Vec<Effect>) {
     if let Some(Over::Prompt(prompt)) = &model.over
         && prompt.kind == PromptKind::Command
@@ -281,12 +298,12 @@ pub fn refresh(model: &mut Model, world: &World, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Words the mistake of a filter, with its column.
+/// Formats the mistake of a filter, with its column.
 fn words(problem: Problem) -> String {
     format!("column {}: {}", problem.column + 1, problem.message)
 }
 
-/// Applies a filter to the screen in front; returns its first mistake.
+/// Applies a filter to the front screen; returns the first mistake.
 fn refilter(model: &mut Model, text: &str) -> Option<Problem> {
     let read = match model.front() {
         Screen::Describe(_) => filter::words(text),
@@ -307,7 +324,7 @@ fn entered(model: &mut Model, world: &World, now: Timestamp, effects: &mut Vec<E
     if prompt.kind == PromptKind::Filter
         && let Some(problem) = refilter(model, &text)
     {
-        // The line stays open until the user corrects the mistake or leaves it.
+        // The prompt stays open until the user corrects the mistake or closes the prompt.
         prompt.complaint = Some(words(problem));
         model.over = Some(Over::Prompt(prompt));
         return;
@@ -362,7 +379,7 @@ mod tests {
         let still = still.keys("tab").shows(":audit");
         let still = still.keys("shift-tab shift-tab").hides(":at");
         let still = still.keys("tab").shows(":at");
-        // Typing goes on behind the chosen word.
+        // The next characters go behind the chosen word.
         let still = still.keys("\" 14\"").shows(":at 14");
         let still = still.keys("ctrl-u").hides(":at");
         let still = still.keys("\"thema\"").keys("tab").shows(":thema");

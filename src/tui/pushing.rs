@@ -1,4 +1,4 @@
-//! `:push`: the commits of a repository go to its remote, and only when somebody says so.
+//! `:push`: pushes the commits of a repository to its remote; bowline never pushes by itself.
 
 use jiff::Timestamp;
 
@@ -7,16 +7,16 @@ use super::model::{Level, Model, Wish};
 use super::order::quoted;
 use super::tasks::Logged;
 use super::update::say;
-use crate::engine::repository::Pushed;
+use crate::subjects::release_pin::repository::Pushed;
 
-/// Lists what can be pushed to.
+/// Lists the remotes.
 pub fn remotes(model: &Model) -> Vec<String> {
     let repository = model.ground.repository.as_ref();
     let stands = repository.and_then(|repository| repository.stands.as_deref());
     stands.map_or_else(Vec::new, |stands| stands.remotes.clone())
 }
 
-/// Begins to push, unless it is known beforehand that nothing can be pushed.
+/// Starts a push, unless bowline knows already that there is nothing to push.
 pub fn push(
     model: &mut Model,
     now: Timestamp,
@@ -40,7 +40,7 @@ pub fn push(
     Vec::new()
 }
 
-/// Says what became of a push.
+/// Reports the result of a push.
 pub fn pushed(model: &mut Model, now: Timestamp, pushed: Result<Pushed, Refused>) {
     if let Some(repository) = &mut model.ground.repository {
         repository.pushing = false;
@@ -81,6 +81,7 @@ mod tests {
             state,
             remotes: vec!["origin".to_owned(), "fork".to_owned()],
             left_out: Vec::new(),
+            plain: false,
             cluster_trouble: None,
         });
         still
@@ -90,16 +91,18 @@ mod tests {
 
     #[test]
     fn a_pin_that_a_sparse_checkout_leaves_out_is_not_known() {
-        let left_out = crate::embedded::tree::LeftOutPin {
+        let left_out = crate::gitops::tree::LeftOutPin {
             namespace: "shop".to_owned(),
             name: "notifier-development".to_owned(),
             component: "notifier".to_owned(),
             environment: "development".to_owned(),
+            problem: String::new(),
         };
         let stands = Stands {
             state: on_main(),
             remotes: Vec::new(),
             left_out: vec![left_out],
+            plain: false,
             cluster_trouble: None,
         };
         let row = |still: &Still| {
@@ -126,28 +129,56 @@ mod tests {
     }
 
     #[test]
+    fn a_repository_without_objects_says_so_and_what_to_do() {
+        let mut still = Still::of(crate::subjects::release_pin::fixture::world());
+        still.model.ground.repository = Some(Standing {
+            directory: "/src/deploy".to_owned(),
+            ..Standing::default()
+        });
+        let stands = |plain| {
+            let stands = Stands {
+                state: on_main(),
+                remotes: Vec::new(),
+                left_out: Vec::new(),
+                plain,
+                cluster_trouble: None,
+            };
+            Event::Answer(0, Answer::Stands(Box::new(stands)))
+        };
+        still
+            .tell(stands(true))
+            .shows("/src/deploy has no objects of bowline's kinds: ReleasePin, Release")
+            .shows("nothing is wrong with the repository")
+            .shows("bowline release create COMPONENT -f DIR --context prod-eu")
+            .tell(stands(false))
+            .shows("nothing is deployed in namespace shop yet")
+            .hides("nothing is wrong");
+    }
+
+    #[test]
     fn a_cluster_that_does_not_answer_beside_the_repository_is_told() {
-        let mut still = still(on_main()).hides("cluster unread");
+        let mut still = still(on_main()).hides("cluster not read");
         let stands = |why: Option<&str>| {
             let stands = Stands {
                 state: on_main(),
                 remotes: Vec::new(),
                 left_out: Vec::new(),
+                plain: false,
                 cluster_trouble: why.map(str::to_owned),
             };
             Event::Answer(0, Answer::Stands(Box::new(stands)))
         };
         still = still
             .tell(stands(Some("no route to host")))
-            .shows("cluster unread")
-            .shows("the cluster beside the repository: no route to host");
-        still.tell(stands(None)).hides("cluster unread");
+            .shows("cluster not read")
+            .shows("the cluster of this repository: no route to host");
+        still.tell(stands(None)).hides("cluster not read");
     }
 
     #[test]
     fn the_header_says_where_the_repository_stands() {
         still(on_main()).shows("deploy ▪ main ▪ shop");
-        still(State::default()).shows("deploy ▪ no branch");
+        still(State::default()).shows("deploy ▪ detached HEAD");
         let merging = State {
             under_way: Some("a merge"),
             ..on_main()
@@ -187,17 +218,16 @@ mod tests {
             .shows("a push is already running");
         let refused = Refused {
             why: vec!["the push was rejected: fork has newer commits on main".into()],
-            hints: vec!["your commit is kept; git pull --rebase fork main and git push fork main; to give it up: git reset --keep fork/main".into()],
+            hints: vec!["your commit is kept; git pull --rebase fork main and git push fork main; to discard your commit: git reset --keep fork/main".into()],
             ..Refused::default()
         };
-        // What is longer than a line is shown over several, until the next key.
+        // A text longer than one line is shown on several lines, until the next key.
         still
             .answer(|_| Answer::Pushed(Err(refused)))
             .hides("pushing")
             .shows("the push was rejected")
-            .shows("to give it up: git reset --keep fork/main")
+            .shows("to discard your commit: git reset --keep fork/main")
             .keys("j")
-            .shows("the push was rejected")
             .hides("git reset --keep");
     }
 }

@@ -1,6 +1,7 @@
-//! Rows that are made anew as a whole: lines of a log, entries of a record, contexts.
+//! Rows that are rebuilt as a whole: lines of a log, entries of the audit trail, contexts.
 //!
-//! For what is listed once or is few. What watches change row by row is in a [`super::roster::Roster`].
+//! For short lists and lists that are read once. Rows that watches change one by one are in a
+//! [`super::roster::Roster`].
 
 use std::cell::Cell;
 
@@ -9,26 +10,26 @@ use super::filter::{Facts, Filter, Matcher};
 use super::screens::Handled;
 use super::widgets::scrolled;
 
-/// One row: what it is called, what can be found in it, and what it is.
+/// One row: its id, the facts for the filter, and its content.
 #[derive(Debug)]
 pub struct Row<T> {
-    /// What the selection follows.
+    /// The id that the selection follows.
     pub id: String,
-    /// What the filter looks at.
+    /// The facts for the filter.
     pub facts: Facts,
-    /// What it is.
+    /// The content.
     pub item: T,
 }
 
-/// Rows with a filter and a selection that follows what is selected.
+/// Rows with a filter, and a selection that follows its row.
 pub struct Rows<T> {
     all: Vec<Row<T>>,
-    /// Those that the filter keeps.
+    /// The indexes of the rows that the filter keeps.
     shown: Vec<usize>,
-    /// The number of the selected row among those.
+    /// The position of the selected row among the shown rows.
     at: usize,
     filter: Filter,
-    /// The first row that was drawn last, so that the window moves as little as it has to.
+    /// The first row of the last frame, so that the window scrolls only when necessary.
     first: Cell<usize>,
 }
 
@@ -52,7 +53,7 @@ impl<T> std::fmt::Debug for Rows<T> {
 }
 
 impl<T> Rows<T> {
-    /// Puts other rows in; what is selected stays so where it is still there.
+    /// Replaces the rows; the selection stays on its row if the row still exists.
     pub fn replace(&mut self, all: Vec<Row<T>>) {
         let selected = self.selected_row().map(|row| row.id.clone());
         self.all = all;
@@ -62,28 +63,28 @@ impl<T> Rows<T> {
         }
     }
 
-    /// Counts all rows, shown or not.
+    /// Returns the number of all rows, also the hidden ones.
     pub fn total(&self) -> usize {
         self.all.len()
     }
 
-    /// Counts the rows that are shown.
+    /// Returns the number of shown rows.
     pub fn len(&self) -> usize {
         self.shown.len()
     }
 
-    /// Tells whether no row is shown.
+    /// Returns whether no row is shown.
     pub fn is_empty(&self) -> bool {
         self.shown.is_empty()
     }
 
-    /// Returns what is shown, in order.
+    /// Returns the shown rows, in order.
     pub fn shown(&self) -> impl DoubleEndedIterator<Item = &T> {
         let shown = self.shown.iter();
         shown.filter_map(|at| self.all.get(*at).map(|row| &row.item))
     }
 
-    /// Returns everything, in order.
+    /// Returns all rows, in order.
     pub fn all(&self) -> impl Iterator<Item = &T> {
         self.all.iter().map(|row| &row.item)
     }
@@ -92,12 +93,12 @@ impl<T> Rows<T> {
         self.all.get(*self.shown.get(self.at)?)
     }
 
-    /// Returns what is selected.
+    /// Returns the selected row.
     pub fn selected(&self) -> Option<&T> {
         self.selected_row().map(|row| &row.item)
     }
 
-    /// Selects a row by what it is called; tells whether it is shown.
+    /// Selects a row by its id; returns whether it is shown.
     pub fn select(&mut self, id: &str) -> bool {
         let found = self
             .shown
@@ -107,7 +108,7 @@ impl<T> Rows<T> {
         found.is_some()
     }
 
-    /// Moves the selection by rows, and stops at the ends.
+    /// Moves the selection by a number of rows, and stops at the ends.
     pub fn step(&mut self, rows: isize) {
         self.at = self.at.saturating_add_signed(rows).min(self.last());
     }
@@ -121,7 +122,7 @@ impl<T> Rows<T> {
         &self.filter
     }
 
-    /// Shows what another filter keeps.
+    /// Sets the filter.
     pub fn set_filter(&mut self, filter: Filter) {
         let selected = self.selected_row().map(|row| row.id.clone());
         self.filter = filter;
@@ -139,7 +140,7 @@ impl<T> Rows<T> {
         self.at = self.at.min(self.last());
     }
 
-    /// Does what the keys that move mean, and what takes the filter away.
+    /// Handles the actions that move the selection or remove the filter.
     pub fn act(&mut self, action: Action, page: isize) -> Handled {
         match action {
             Action::Up => self.step(-1),
@@ -156,7 +157,8 @@ impl<T> Rows<T> {
         Handled::Yes
     }
 
-    /// Returns the rows that are seen in so many lines, the number of the first, and which is selected.
+    /// Returns the position of the first visible row, and the rows that fit into `height` lines, each with
+    /// whether it is selected.
     pub fn window(&self, height: usize) -> (usize, Vec<(bool, &T)>) {
         let first = scrolled(self.first.get(), self.at, height, self.shown.len());
         self.first.set(first);
@@ -169,7 +171,7 @@ impl<T> Rows<T> {
     }
 }
 
-/// Returns how many rows a page is on a screen of a size.
+/// Returns the number of rows of a page on a screen of this size.
 pub fn page(size: (u16, u16)) -> isize {
     isize::try_from(usize::from(size.1).saturating_sub(6).max(1)).unwrap_or(1)
 }
@@ -207,7 +209,7 @@ mod tests {
         assert_eq!(list.selected().unwrap(), "dog");
         assert_eq!(list.window(2).0, 3);
         list.step(-1);
-        // The window stays where it is while the selected row is in it.
+        // The window does not scroll while the selected row is in it.
         assert_eq!(list.window(2).0, 3);
         list.replace(Vec::new());
         assert_eq!(list.selected(), None);

@@ -1,8 +1,8 @@
-//! The loop: what happens at the terminal, on the target and in the background becomes events; what is
-//! wanted is carried out; and a frame is drawn where something changed.
+//! The event loop: input from the terminal, changes of the target and results of background work become
+//! events; the effects are performed; a frame is drawn if something changed.
 //!
-//! A key draws at once. A change that watches tell of draws at most once in [`FRAME`], and only if it can be
-//! seen. While nothing happens nothing is drawn but an age that turns over.
+//! A key draws at once. A change from a watch draws at most once per [`FRAME`], and only if it is visible.
+//! While nothing happens, only a displayed age that changes causes a new frame.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -35,46 +35,46 @@ use crate::engine::world::feed::Touched;
 use crate::resolve::git::Git;
 use crate::text;
 
-/// What watches tell is drawn at most this often.
+/// The shortest time between two frames for changes from watches.
 const FRAME: Duration = Duration::from_millis(16);
-/// A first connection that takes longer says so.
+/// After this time, bowline says that it is still connecting.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long the terminal may take to say what its background is.
+/// The time limit for the terminal's answer about its background colour.
 const BACKGROUND: Duration = Duration::from_millis(60);
 
-/// How the UI is opened.
+/// The options of the UI.
 #[derive(Clone, Debug, Default)]
 pub struct Start {
-    /// Whether the tour begins.
+    /// Whether the tour starts.
     pub tour: bool,
-    /// The theme; as the terminal's background wants it where it is absent.
+    /// The theme; None to choose by the terminal's background.
     pub theme: Option<String>,
-    /// The keymap that the user's lines are laid over.
+    /// The built-in keymap below the user's lines.
     pub keymap: Option<String>,
-    /// Whether only ASCII characters are drawn.
+    /// Whether to draw only ASCII characters.
     pub ascii: bool,
-    /// Whether the mouse is used.
+    /// Whether to use the mouse.
     pub mouse: bool,
 }
 
-/// Why the UI ended.
+/// The reasons why the UI ends.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// There is no terminal.
+    /// bowline cannot open the terminal.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// There is no target.
+    /// bowline cannot connect to the target.
     #[error(transparent)]
     Connect(#[from] connect::Error),
-    /// The terminal does not take what is drawn.
+    /// Writing to the terminal failed.
     #[error("cannot write to the terminal: {0}")]
     Draw(#[from] std::io::Error),
-    /// A signal says so; whoever opened it tidies up and ends by it.
+    /// A signal arrived; the caller cleans up and ends the process with the same signal.
     #[error("ended by signal {0}")]
     Signal(i32),
 }
 
-/// Opens the UI on a target, until the person leaves it.
+/// Runs the UI on a target until the user leaves it.
 pub async fn open(
     options: Options,
     environment: Environment,
@@ -126,8 +126,8 @@ pub async fn open(
     screen.run(events, late).await
 }
 
-/// Connects before bowline takes over the terminal: a credential plugin may ask for a password on it, and the
-/// shell shows an error. If the target is slow, a line names the target.
+/// Connects before bowline takes over the terminal, because a credential plugin may ask for a password there
+/// and errors stay visible in the shell. If the target is slow, prints a line with the name of the target.
 async fn first(options: &Options, environment: &Environment) -> Result<Connection, RunError> {
     let mut connecting = std::pin::pin!(connect::connect(options, environment));
     tokio::select! {
@@ -137,18 +137,18 @@ async fn first(options: &Options, environment: &Environment) -> Result<Connectio
     let place = options.context.as_ref();
     let place = place.map_or("the target".to_owned(), |name| format!("context {name}"));
     let line = format!("connecting to {}; ctrl-c stops\n", text::line(&place));
-    // Without a place to say it, bowline waits silently.
+    // If stderr is closed, bowline waits silently.
     let _ = std::io::stderr().write_all(line.as_bytes());
     Ok(connecting.await?)
 }
 
-/// A target that is followed, with what runs beside it.
+/// A watched target, its runner, and the controllers in this process if there are any.
 struct Link {
     session: Arc<Session>,
     runner: Runner,
     versions: watch::Receiver<u64>,
     touched: std::pin::Pin<Box<dyn Stream<Item = Touched> + Send>>,
-    /// The events of this target alone: after a switch, the model gets none of them for the other target.
+    /// The events of this target only: after a switch, the model gets no events of the old target from it.
     answers: UnboundedReceiver<Event>,
     introducing: JoinHandle<()>,
     beside: Option<JoinHandle<()>>,
@@ -157,7 +157,7 @@ struct Link {
 impl Drop for Link {
     fn drop(&mut self) {
         self.introducing.abort();
-        // What is cut off here is done by whoever runs the controllers next.
+        // The next process that runs the controllers finishes their interrupted work.
         if let Some(beside) = &self.beside {
             beside.abort();
         }
@@ -200,7 +200,7 @@ impl Link {
         }
     }
 
-    /// Leaves the target; only the results of writes that are still under way are passed on.
+    /// Leaves the target; passes on only the results of writes that are not finished yet.
     fn leave(mut self, late: UnboundedSender<Event>) {
         let (_, none) = mpsc::unbounded_channel();
         let mut answers = std::mem::replace(&mut self.answers, none);
@@ -211,7 +211,7 @@ impl Link {
                     event,
                     Event::Answer(_, Answer::Applied(_) | Answer::Pushed(_))
                 ) {
-                    // Nobody listens any more where the program ends.
+                    // The receiver is gone if the program ends.
                     let _ = late.send(event);
                 }
             }
@@ -223,17 +223,17 @@ struct Loop {
     terminal: Terminal,
     model: Model,
     link: Link,
-    /// Takes the results of writes to targets that were left.
+    /// The channel for the results of writes to targets that the user left.
     sender: UnboundedSender<Event>,
     options: Options,
     environment: Environment,
     git: Git,
     connecting: Option<Connecting>,
-    /// The frame that is on the screen.
+    /// The frame on the screen.
     drawn: Option<Glimpse>,
 }
 
-/// A target that is being connected to, or that waits for the user; dropping it ends that.
+/// A connection in progress, or one that waits until the user switches; dropping it cancels it.
 struct Connecting {
     ticket: Ticket,
     task: JoinSet<Result<Connection, connect::Error>>,
@@ -241,7 +241,7 @@ struct Connecting {
     made: Option<Connection>,
 }
 
-/// Waits for the connection to another target; without one, the future never ends.
+/// Waits for the connection to another target; without one, never completes.
 async fn finished(connecting: &mut Option<Connecting>) -> Result<Connection, String> {
     let Some(connecting) = connecting.as_mut().filter(|it| it.made.is_none()) else {
         return std::future::pending().await;
@@ -249,11 +249,11 @@ async fn finished(connecting: &mut Option<Connecting>) -> Result<Connection, Str
     match connecting.task.join_next().await {
         Some(Ok(made)) => made.map_err(|error| error.to_string()),
         Some(Err(error)) => Err(error.to_string()),
-        None => Err("the connection was given up".to_owned()),
+        None => Err("the connection was cancelled".to_owned()),
     }
 }
 
-/// Whether the loop goes on.
+/// Whether the loop continues.
 enum Going {
     On,
     Out,
@@ -265,7 +265,7 @@ impl Loop {
         mut events: Events,
         mut late: UnboundedReceiver<Event>,
     ) -> Result<(), RunError> {
-        // What the watches have brought before anybody looked.
+        // The state that the watches delivered before the loop started.
         self.tell(Event::World(Vec::new())).await?;
         let mut turns = self.draw()?;
         let mut drawn = Instant::now();
@@ -287,7 +287,7 @@ impl Loop {
                     stale = true;
                     drawn = Instant::now() - FRAME;
                 }
-                // Before what else is told: a flood of it would leave no moment to draw in.
+                // Before the other branches: a flood of events would leave no time to draw.
                 () = until(frame) => {
                     turns = self.draw()?;
                     drawn = Instant::now();
@@ -321,14 +321,14 @@ impl Loop {
         }
     }
 
-    /// Takes in what changed in the read model since the last time; tells whether any of it can be seen.
+    /// Passes the changes of the read model to the model; returns whether any of them is visible.
     async fn follow(&mut self) -> Result<bool, RunError> {
         let mut touched = Vec::new();
         while let Some(Some(one)) = self.link.touched.next().now_or_never() {
             touched.push(one);
         }
-        let environments = touched.iter().any(|one| one.source == Source::Environments);
-        // A row may come into the window, or leave it.
+        let environments = touched.iter().any(|one| one.source == Source::ENVIRONMENTS);
+        // A row may enter or leave the window, so check before and after.
         let mut is_seen = self.shows(&touched);
         if !touched.is_empty() {
             self.tell(Event::World(touched.clone())).await?;
@@ -375,7 +375,7 @@ impl Loop {
         self.tell(event).await
     }
 
-    /// Lets the model take in an event, and does what it wants.
+    /// Passes an event to the model, and performs the effects.
     async fn tell(&mut self, event: Event) -> Result<Going, RunError> {
         let mut effects = VecDeque::from(self.update(event));
         while let Some(effect) = effects.pop_front() {
@@ -413,7 +413,7 @@ impl Loop {
         Ok(Going::On)
     }
 
-    /// Tells the model an event; returns the effects.
+    /// Passes an event to the model; returns the effects.
     fn update(&mut self, event: Event) -> Vec<Effect> {
         let world = self.link.session.feed.world();
         update(&mut self.model, &world, self.link.session.now(), event)
@@ -424,7 +424,7 @@ impl Loop {
         connecting.is_some_and(|connecting| connecting.ticket == ticket)
     }
 
-    /// Draws in the colours of a theme; what is wrong in its file is said.
+    /// Switches the theme; shows the mistakes in its file.
     fn dress(&mut self, name: &str) -> Result<(), RunError> {
         match looks::theme(name, &self.environment) {
             Err(why) => self.warn(why),
@@ -448,7 +448,8 @@ impl Loop {
         );
     }
 
-    /// Begins to go to another context or namespace, beside the keyboard; of several, the last is gone to.
+    /// Starts to connect to another context or namespace in the background; a new request replaces an older
+    /// one.
     fn connect(&mut self, ticket: Ticket, destination: Destination) {
         let mut options = self.options.clone();
         if destination.context.is_some() {
@@ -471,7 +472,7 @@ impl Loop {
         });
     }
 
-    /// Tells the model what became of a connect. The connection waits until the model switches to it.
+    /// Passes the result of connecting to the model. The connection waits until the model switches to it.
     async fn connected(&mut self, made: Result<Connection, String>) -> Result<(), RunError> {
         let Some(connecting) = &mut self.connecting else {
             return Ok(());
@@ -489,7 +490,7 @@ impl Loop {
         Ok(())
     }
 
-    /// Follows the target that the model shows from now on. No key is read between the two.
+    /// Watches the target that the model now shows. No key is read between the two steps.
     fn switch(&mut self) {
         let Some(Connecting {
             made: Some(connection),
@@ -505,7 +506,7 @@ impl Loop {
         self.options = options;
     }
 
-    /// Draws a frame; returns when something on it turns over by itself.
+    /// Draws a frame; returns the time at which a displayed label changes by itself.
     fn draw(&mut self) -> Result<Option<Timestamp>, RunError> {
         let now = self.link.session.now();
         let world = self.link.session.feed.world();
@@ -528,7 +529,7 @@ async fn until(at: Option<Instant>) {
     }
 }
 
-/// Says where we are.
+/// Returns the model's description of the connected target.
 pub(super) fn ground(session: &Session, environment: &Environment, options: &Options) -> Ground {
     let who = session.who.read().unwrap_or_else(PoisonError::into_inner);
     ground_of(&session.connection, &who.user, environment, options)
@@ -544,7 +545,7 @@ fn ground_of(
         Target::Context { name, .. } => name.clone(),
         Target::Pod => "in this pod".to_owned(),
         Target::Embedded { .. } => "embedded".to_owned(),
-        // Where it is they know; which one it is tells its name.
+        // The user knows the directory; the repository's name identifies it.
         Target::Repository { directory } => {
             let repository = connection.repository.as_ref();
             let root = repository.map_or(directory.as_path(), |found| found.tree.work().root());

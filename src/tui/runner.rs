@@ -1,4 +1,4 @@
-//! Carries out effects beside the keyboard: one task each, whose answer comes back as an event.
+//! Performs effects in the background: one task each, whose answer comes back as an event.
 
 mod commits;
 mod compare;
@@ -27,47 +27,51 @@ use super::model::Event;
 use super::order::{Order, Prepared};
 use crate::api::audit::AuditEntry;
 use crate::connect::kinds::kind;
-use crate::connect::{Connection, DataPlanes, explain};
-use crate::engine::actions::{gc, mark};
-use crate::engine::apply::apply_all;
-use crate::engine::collect::Collector;
-use crate::engine::desk::{Desk, NoDraft};
+use crate::connect::{Address, Connection, DataPlanes, explain};
 use crate::engine::diff;
-use crate::engine::marking::{self, Marked};
-use crate::engine::plan::Asked;
-use crate::engine::rules::Refusal;
 use crate::engine::whoami::{self, Whoami};
 use crate::engine::world::Source;
 use crate::engine::world::feed::Feed;
 use crate::resolve::git::Git;
+use crate::subjects;
+use crate::subjects::release_pin::actions::{gc, mark};
+use crate::subjects::release_pin::apply::apply_all;
+use crate::subjects::release_pin::collect::Collector;
+use crate::subjects::release_pin::desk::{Desk, NoDraft};
+use crate::subjects::release_pin::marking::{self, Marked};
+use crate::subjects::release_pin::plan::Asked;
+use crate::subjects::release_pin::rules::Refusal;
+use crate::subjects::release_pin::{READ_BY_GC, READ_BY_MOVES};
 
 pub use commits::look;
 
-/// How long a release is remembered after it was collected, to put it back if a pin names it by then.
+/// The time for which a collected release is remembered, to restore it if a ReleasePin names it in the
+/// meantime.
 const REMEMBERS: Duration = Duration::from_secs(1);
-/// How long is waited before the target is asked again who we are, at first and at most.
+/// The pause before bowline asks the server again for the user name: the first and the longest one.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// A target that effects are carried out on.
+/// A connected target, on which effects are performed.
 pub struct Session {
     /// The target.
     pub connection: Connection,
     /// Its read model.
     pub feed: Feed,
-    /// Who reads git references.
+    /// The reader of git references.
     pub git: Git,
-    /// The ways to what runs.
+    /// The connections to the data planes.
     pub planes: DataPlanes,
-    /// Who the server takes us for, and how far its clock is ahead of ours; nobody until it has answered.
+    /// The user name and the offset of the server's clock; the name is empty until the server answers.
     pub who: RwLock<Whoami>,
 }
 
 impl Session {
-    /// Begins to follow a target; what a repository has itself of git references is not fetched.
+    /// Starts to watch a target. Git references that point into the repository of the target are read from
+    /// its work tree, not fetched.
     pub fn start(connection: Connection, git: Git, planes: DataPlanes) -> Self {
         Self {
-            feed: Feed::start(&connection.client, Some(&connection.namespace)),
+            feed: subjects::watch(&connection.client, Some(&connection.namespace)),
             git: git.beside(connection.work_tree()),
             connection,
             planes,
@@ -85,7 +89,7 @@ impl Session {
             .clone()
     }
 
-    /// Returns what time it is where we act.
+    /// Returns the current time, by the server's clock.
     pub fn now(&self) -> Timestamp {
         let now = Timestamp::now();
         now.checked_add(self.who().ahead).unwrap_or(now)
@@ -110,24 +114,24 @@ impl Session {
     }
 }
 
-/// Carries out effects on one target; dropping it stops what only reads.
+/// Performs effects on one target; dropping it stops the tasks that only read.
 pub struct Runner {
     session: Arc<Session>,
     events: UnboundedSender<Event>,
     running: HashMap<Ticket, Running>,
 }
 
-/// Something that is under way.
+/// A running task.
 struct Running {
     task: JoinHandle<()>,
     writes: bool,
-    /// Tells what writes to stop before its next object.
+    /// Tells a writing task to stop before the next object.
     abort: Arc<AtomicBool>,
 }
 
 impl Drop for Runner {
     fn drop(&mut self) {
-        // What writes is brought to its end; only its answer has nobody to go to.
+        // Tasks that write run to their end; only their answers are lost.
         for running in self.running.values().filter(|running| !running.writes) {
             running.task.abort();
         }
@@ -135,7 +139,7 @@ impl Drop for Runner {
 }
 
 impl Runner {
-    /// Makes a runner whose answers go to `events`.
+    /// Returns a runner that sends its answers to `events`.
     pub fn new(session: Arc<Session>, events: UnboundedSender<Event>) -> Self {
         Self {
             session,
@@ -144,14 +148,14 @@ impl Runner {
         }
     }
 
-    /// Tells whether something is under way.
+    /// Returns whether a task is running.
     pub fn is_busy(&mut self) -> bool {
         self.running
             .retain(|_, running| !running.task.is_finished());
         !self.running.is_empty()
     }
 
-    /// Begins to carry out an effect; those that are about the terminal are handed back.
+    /// Starts to perform an effect; returns the effects that concern the terminal.
     pub fn run(&mut self, effect: Effect) -> Option<Effect> {
         self.running
             .retain(|_, running| !running.task.is_finished());
@@ -226,7 +230,7 @@ impl Runner {
         None
     }
 
-    /// Begins something that only reads.
+    /// Starts a task that only reads.
     fn spawn(
         &mut self,
         ticket: Ticket,
@@ -235,7 +239,7 @@ impl Runner {
         self.begin(ticket, None, work);
     }
 
-    /// Begins something; what writes has a flag that stops it between two objects.
+    /// Starts a task. `abort` is for a task that writes: it stops between two objects when the flag is set.
     fn begin(
         &mut self,
         ticket: Ticket,
@@ -245,7 +249,7 @@ impl Runner {
         let events = self.events.clone();
         let task = tokio::spawn(async move {
             if let Some(answer) = work.await {
-                // Nobody listens any more where the program ends.
+                // The receiver is gone if the program ends.
                 let _ = events.send(Event::Answer(ticket, answer));
             }
         });
@@ -258,12 +262,13 @@ impl Runner {
     }
 }
 
-/// Plans an order, tells of the plan, and then of what it changes.
+/// Makes a plan and sends it, then sends the differences that it causes.
 async fn plan(session: &Session, ticket: Ticket, order: Order, events: &UnboundedSender<Event>) {
     let tell = |answer| {
         let _ = events.send(Event::Answer(ticket, answer));
     };
-    // An entry is written after its change: a cluster that cannot keep entries is found before.
+    // The audit entry is written after its change, so check first that the cluster has the kind of audit
+    // entries.
     if let Err(error) = session.connection.require(&[kind::<AuditEntry>()]).await {
         return tell(Answer::Planned(Err(Refused {
             hints: error.hint().into_iter().collect(),
@@ -275,10 +280,10 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
         Ok(cleared) => cleared,
         Err(refused) => return tell(Answer::Planned(Err(refused))),
     };
-    // A row may be there, and a key be pressed on it, before everything is that a plan needs.
+    // The user may press a key on a row before all lists that a plan needs are loaded.
     let needed: &[Source] = match &order {
-        Order::Collect(_) => &Source::ALL,
-        Order::Mark(_) | Order::Move(_) => &Source::OF_MOVES,
+        Order::Collect(_) => &READ_BY_GC,
+        Order::Mark(_) | Order::Move(_) => &READ_BY_MOVES,
     };
     session.feed.listed(needed).await;
     let operation = uuid::Uuid::new_v4().to_string();
@@ -310,7 +315,7 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
             Err(NoDraft::Target(error)) => Err(explain(&error).into()),
             Err(NoDraft::Reference(error)) => Err(Refused {
                 why: vec![error.to_string()],
-                hints: vec![error.hint().to_owned()],
+                hints: vec![error.hint("", &Address::of_repository(&session.connection))],
                 ..Refused::default()
             }),
             Err(error) => Err(error.to_string().into()),
@@ -349,7 +354,7 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
     }));
 }
 
-/// Carries out what was planned.
+/// Applies a confirmed plan.
 async fn apply(session: &Session, confirmed: Confirmed, abort: &AtomicBool) -> Became {
     let Confirmed {
         prepared,
@@ -358,7 +363,8 @@ async fn apply(session: &Session, confirmed: Confirmed, abort: &AtomicBool) -> B
     } = confirmed;
     let clock = || session.now();
     let user = session.who().user;
-    // Who gets here has confirmed this plan; on a protected context writes pass for it and for no other.
+    // Only a confirmed plan reaches this line. On a protected context, this connection allows the writes of
+    // this plan and no others.
     let connection = session.connection.for_confirmed_plan();
     if let Some(files) = files {
         return commits::commit(session, &prepared, &files).await;
@@ -408,7 +414,8 @@ async fn apply(session: &Session, confirmed: Confirmed, abort: &AtomicBool) -> B
     }
 }
 
-/// Asks the authorizer where we may move pins; what cannot be asked is left out.
+/// Asks the authorizer in which environments the user may change ReleasePins; an environment without an
+/// answer is left out.
 async fn rights(
     session: &Session,
     environments: Vec<String>,
@@ -453,8 +460,8 @@ async fn rights(
     answers.into_iter().flatten().collect()
 }
 
-/// Asks the target who we are until it answers, and tells; and where its work tree stands, if it has one.
-/// Aborting the returned task ends the question.
+/// Asks the server for the user name until it answers, and sends the name to the model. Also reports the
+/// state of the work tree, if the target has one. Aborting the returned task stops the question.
 pub fn introduce(session: &Arc<Session>, events: &UnboundedSender<Event>) -> JoinHandle<()> {
     commits::follow(session, events);
     let (session, events) = (session.clone(), events.clone());

@@ -1,7 +1,7 @@
 //! Any screen of a target without a terminal: for runbooks, tickets and documents.
 //!
-//! A screen is reached as a person reaches it, by its name after `:`; so whatever can be typed there can
-//! be drawn. Nothing is confirmed, so nothing is changed.
+//! The screen is opened as a user opens it, by its name after `:`, so every screen that a user can type can
+//! be drawn. Nothing is confirmed, so nothing changes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,71 +26,72 @@ use super::theme::{Depth, Theme, available};
 use super::update::update;
 use super::view::view;
 use crate::connect::{self, DataPlanes, Environment, Options};
-use crate::engine::world::{Source, World};
+use crate::engine::world::World;
 use crate::resolve::git::Git;
+use crate::subjects::release_pin::READ_BY_GC;
 
-/// How long a target may take to be read, and a screen to be ready.
+/// The time limit for reading the target and preparing the screen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often it is looked whether anything is still under way.
+/// The interval of the check whether work is still running.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What a screen is written as.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Characters alone.
+    /// Plain text.
     Text,
-    /// Characters and their colours, for a terminal.
+    /// Text with colour sequences, for a terminal.
     Ansi,
-    /// A picture.
+    /// An SVG picture.
     Svg,
 }
 
-/// What to draw.
+/// The screen to draw, and the output format.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// What one would type after `:`.
+    /// The text that a user would type after `:`.
     pub screen: String,
     /// Columns and rows.
     pub size: (u16, u16),
-    /// What it is written as.
+    /// The output format.
     pub form: Form,
-    /// The theme.
+    /// The name of the theme; None for the default.
     pub theme: Option<String>,
-    /// Whether only ASCII characters are drawn.
+    /// Whether to draw only ASCII characters.
     pub ascii: bool,
-    /// Whether a picture has the frame of a window.
+    /// Whether a picture has a window frame.
     pub frame: bool,
 }
 
-/// Why there is no picture.
+/// The reasons why there is no screenshot.
 #[derive(Debug, Error)]
 pub enum ScreenshotError {
-    /// The target cannot be had.
+    /// bowline cannot connect to the target.
     #[error(transparent)]
     Connect(#[from] connect::Error),
-    /// There is no such theme.
+    /// The theme does not exist.
     #[error("unknown theme {name}: {}", .known.join(", "))]
     Theme {
-        /// The one that was asked for.
+        /// The requested name.
         name: String,
-        /// Those that there are.
+        /// The existing themes.
         known: Vec<String>,
     },
-    /// There is no such screen.
+    /// The screen does not exist.
     #[error("cannot show {screen}: {why}")]
     Screen {
-        /// What was asked for.
+        /// The requested screen.
         screen: String,
-        /// What is wrong with it.
+        /// The error.
         why: String,
     },
-    /// It takes too long.
+    /// The target is too slow.
     #[error("the target did not answer within {} s", PATIENCE.as_secs())]
     Slow,
 }
 
-/// Draws a screen of a target as it is now.
+/// Draws a screen of a target in its current state.
 pub async fn screenshot(
     options: &Options,
     environment: &Environment,
@@ -113,7 +114,7 @@ pub async fn screenshot(
     })
 }
 
-/// Chooses the theme, and the ground that it is made for.
+/// Chooses the theme, and the background that it is made for.
 fn look(
     wanted: &Wanted,
     environment: &Environment,
@@ -137,7 +138,7 @@ fn look(
         true => &LIGHT,
         false => &DARK,
     };
-    // A picture has every colour, unless the user wants none.
+    // A picture has all colours, unless the user turned colours off.
     let none = variable(environment, "NO_COLOR").is_some_and(|value| !value.is_empty());
     let depth = if none { Depth::Mono } else { Depth::True };
     let look = Look {
@@ -157,8 +158,8 @@ async fn draw(
     wanted: &Wanted,
 ) -> Result<Buffer, ScreenshotError> {
     let mut versions = session.feed.versions();
-    while !session.feed.world().are_known(&Source::ALL) {
-        // The feed lives as long as the session.
+    while !session.feed.world().are_known(&READ_BY_GC) {
+        // The channel stays open, because the session owns the feed.
         let _ = versions.changed().await;
     }
     let (sender, answers) = mpsc::unbounded_channel();
@@ -204,12 +205,12 @@ impl Camera {
         };
         self.model.was_drawn();
         for effect in effects {
-            // What is about a terminal has none here.
+            // There is no terminal for the effects that concern one.
             let _ = self.runner.run(effect);
         }
     }
 
-    /// Takes in what is answered until nothing is under way.
+    /// Handles answers until no work is running.
     async fn settle(&mut self) {
         loop {
             match tokio::time::timeout(LOOK, self.answers.recv()).await {
@@ -221,7 +222,7 @@ impl Camera {
         }
     }
 
-    /// Types the name of a screen.
+    /// Opens a screen by typing its name.
     fn go(&mut self, screen: &str) -> Result<(), ScreenshotError> {
         let stack = self.model.stack.len();
         let key = |code| Event::Key(KeyEvent::new(code, KeyModifiers::NONE));

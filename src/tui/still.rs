@@ -1,4 +1,4 @@
-//! Screens in tests: a fleet of fixed data at a fixed moment, keys in, screen out.
+//! Snapshot tests of screens: a fleet of fixed data at a fixed time, keys in, screen out.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use jiff::Timestamp;
@@ -15,42 +15,43 @@ use super::theme::{self, Depth, Theme};
 use super::update::update;
 use super::view::view;
 use super::{pen, picture};
-use crate::api::audit::{Action, ReleaseIdentity};
+use crate::api::audit::{Action, ContentRef};
 use crate::connect::{Address, Known};
-use crate::engine::actions::rollback::{self, Rollback, Target};
-use crate::engine::desk::Draft;
 use crate::engine::diff;
-use crate::engine::plan::Asked;
 use crate::engine::presence::Presence;
-use crate::engine::revisions::{Cause, Pinned, Revision, Revisions, Row, State};
-use crate::engine::world::fixture::{self, outcomes, pin, release, unready};
 use crate::engine::world::{Event as Told, World};
+use crate::subjects::release_pin::actions::rollback::{self, Rollback, Target};
+use crate::subjects::release_pin::desk::Draft;
+use crate::subjects::release_pin::fixture::{self, outcomes, pin, release, unready};
+use crate::subjects::release_pin::plan::Asked;
+use crate::subjects::release_pin::revisions::{Cause, Pinned, Revision, Revisions, Row, State};
 
-/// The sizes that every screen is looked at in.
+/// The sizes in which every screen is tested.
 pub const SIZES: [(u16, u16); 4] = [(200, 60), (120, 40), (80, 24), (40, 10)];
 
 /// The sizes of the golden screens of plans and of the matrix.
 pub const LARGE_SIZES: [(u16, u16); 4] = [(200, 60), (120, 36), (80, 24), (40, 10)];
-/// The themes of the golden screens of plans and of the matrix; the one without colours is there to be read.
+/// The themes of the golden screens of plans and of the matrix; the one without colours is the easiest to
+/// read.
 pub const LOOKS: [(&str, Depth); 3] = [
     ("dark", Depth::True),
     ("light", Depth::True),
     ("monochrome", Depth::Mono),
 ];
 
-/// A screen that stands still: nothing happens but what a test says.
+/// A model with fixed data: nothing happens unless the test says so.
 pub struct Still {
     /// The read model.
     pub world: World,
     /// The model.
     pub model: Model,
-    /// What was wanted so far.
+    /// All effects so far.
     pub effects: Vec<Effect>,
-    /// What time it is.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// Returns a ground to stand on.
+/// Returns the description of a connected target.
 pub fn ground() -> Ground {
     Ground {
         target: "prod-eu".to_owned(),
@@ -69,7 +70,7 @@ pub fn ground() -> Ground {
     }
 }
 
-/// Returns a context of which nothing but its name is special.
+/// Returns a context that has only a name.
 pub fn known(name: &str) -> Known {
     Known {
         name: name.to_owned(),
@@ -80,7 +81,7 @@ pub fn known(name: &str) -> Known {
     }
 }
 
-/// Returns the looks of a theme.
+/// Returns theme, keymap and characters.
 pub fn look(theme: &str, depth: Depth) -> Look {
     Look {
         theme: Theme::built_in(theme).unwrap().at(depth),
@@ -172,7 +173,7 @@ impl Still {
         still.tell(Event::World(Vec::new()))
     }
 
-    /// Tells of something that happened.
+    /// Passes an event to the model.
     pub fn tell(mut self, event: Event) -> Self {
         let effects = update(&mut self.model, &self.world, self.now, event);
         self.effects.extend(effects);
@@ -180,7 +181,7 @@ impl Still {
         self
     }
 
-    /// Presses keys, written as keymaps write them; in quotes they are typed.
+    /// Presses keys, written as in keymaps; quoted text is typed.
     pub fn keys(mut self, keys: &str) -> Self {
         let typed = keys
             .strip_prefix('"')
@@ -195,7 +196,7 @@ impl Still {
         self
     }
 
-    /// Answers the request that was made last, of those that are answered.
+    /// Answers the last request that expects an answer.
     pub fn answer(self, answer: impl FnOnce(&Effect) -> Answer) -> Self {
         let (ticket, answer) = {
             let asked = self
@@ -209,7 +210,7 @@ impl Still {
         self.tell(Event::Answer(ticket, answer))
     }
 
-    /// Draws the screen in a size.
+    /// Draws the screen in this size.
     pub fn draw(&self, (width, height): (u16, u16)) -> Buffer {
         let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
         view(&self.model, &self.world, self.now, &mut buffer);
@@ -221,7 +222,7 @@ impl Still {
         picture::text(&self.draw(self.model.size))
     }
 
-    /// Asserts that the screen shows something.
+    /// Asserts that the screen shows a text.
     #[track_caller]
     pub fn shows(self, words: &str) -> Self {
         let screen = self.screen();
@@ -229,7 +230,7 @@ impl Still {
         self
     }
 
-    /// Asserts that the screen does not show something.
+    /// Asserts that the screen does not show a text.
     #[track_caller]
     pub fn hides(self, words: &str) -> Self {
         let screen = self.screen();
@@ -237,14 +238,14 @@ impl Still {
         self
     }
 
-    /// Compares the screen with the one on file, in every size, in dark colours and in none.
+    /// Compares the screen with the golden file, in all sizes, in the dark theme and without colours.
     #[track_caller]
     pub fn golden(self, name: &str) {
         let looks = [("dark", Depth::True), ("monochrome", Depth::Mono)];
         self.golden_in(name, &SIZES, &looks);
     }
 
-    /// Compares the screen with the one on file, in sizes and themes.
+    /// Compares the screen with the golden file, in these sizes and themes.
     #[track_caller]
     pub fn golden_in(mut self, name: &str, sizes: &[(u16, u16)], looks: &[(&str, Depth)]) {
         let mut settings = insta::Settings::new();
@@ -272,7 +273,7 @@ fn character(c: char) -> Key {
     Key::of(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE)).unwrap()
 }
 
-/// Returns what the answer to an effect is addressed to.
+/// Returns the ticket of an effect; None if it expects no answer.
 fn ticket(effect: &Effect) -> Option<Ticket> {
     match effect {
         Effect::Plan(ticket, _)
@@ -297,8 +298,8 @@ fn ticket(effect: &Effect) -> Option<Ticket> {
     }
 }
 
-/// Returns the revisions of the ReleasePin that fails: ana promoted its release.
-fn promoted() -> Revisions<Pinned> {
+/// Returns the revisions of the failing ReleasePin: ana promoted its release.
+pub fn promoted() -> Revisions<Pinned> {
     let revision = |number, release: &str| Revision {
         number,
         hash: None,
@@ -313,7 +314,7 @@ fn promoted() -> Revisions<Pinned> {
         state: State::Current,
         why: None,
         content: Some(Pinned {
-            release: ReleaseIdentity::named(release),
+            release: ContentRef::named(release),
             holds: Vec::new(),
             reference: None,
             replaced: None,
@@ -340,6 +341,7 @@ fn the_matrix_is_quiet_but_for_what_is_wrong() {
         .shows("promoted by ana: \"INC-42 hotfix\"")
         .shows("2 of 5 ready, web CrashLoopBackOff")
         .shows("Last good v1.2.1")
+        .shows("BACK TO in production")
         .golden_in("matrix", &LARGE_SIZES, &LOOKS);
 }
 
@@ -377,7 +379,7 @@ fn the_cursor_begins_on_the_worst_place_in_production() {
     assert!(matches!(still.effects.last(), Some(Effect::Plan(..))));
 }
 
-/// The manifests of a version: a workload, its configuration, and objects that carry the version alone.
+/// The manifests of a version: a workload, its configuration, and objects that contain only the version.
 fn manifests(version: &str, image: &str, pool: &str) -> Vec<serde_json::Value> {
     let metadata = |name: &str| {
         json!({
@@ -405,7 +407,7 @@ fn manifests(version: &str, image: &str, pool: &str) -> Vec<serde_json::Value> {
     objects
 }
 
-/// Plans a rollback of the selected cell as the desk does, and shows the changes of a release.
+/// Plans a rollback of the selected cell as the real session does, and adds the differences.
 pub fn rolled_back(still: Still) -> Still {
     let asked = Asked {
         operation: "5f0c1d3a-0000".to_owned(),

@@ -1,4 +1,4 @@
-//! What is under way beside the screens, and what was done as commands.
+//! Background tasks, and the command log.
 
 use jiff::Timestamp;
 
@@ -6,44 +6,45 @@ use super::effect::Ticket;
 use super::model::Ground;
 use super::order::{Order, Prepared, quoted};
 use crate::connect::Address;
-use crate::engine::plan::Fact;
-use crate::engine::rollout::Rollout;
-use crate::engine::world::{Key, Pin, World};
+use crate::engine::world::{Key, World};
+use crate::subjects::release_pin::plan::Fact;
+use crate::subjects::release_pin::rollout::Rollout;
+use crate::subjects::release_pin::rows::Pin;
 
-/// Something that was confirmed and goes on by itself.
+/// A confirmed action that continues in the background.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// What asked for it.
+    /// The ticket of its request.
     pub ticket: Ticket,
-    /// What was ordered.
+    /// The requested action.
     pub order: Order,
     /// Its plan.
     pub prepared: Box<Prepared>,
-    /// Why it was ordered.
+    /// The reason.
     pub reason: Option<String>,
-    /// Since when.
+    /// The time of the confirmation.
     pub since: Timestamp,
     /// The target that it writes to.
     pub target: Target,
-    /// How far it is.
+    /// The state.
     pub state: State,
-    /// How far it was when the user left its target; None while the target is shown.
+    /// The progress when the user left its target; None while the target is shown.
     pub frozen: Option<(Progress, String)>,
 }
 
-/// The target of a task: what a command needs to do the same in the same place.
+/// The target of a task, as far as a command line needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Its name.
     pub name: String,
-    /// The flags that lead to it.
+    /// The flags that select it.
     pub address: Address,
-    /// The directory of the repository, if it is one.
+    /// The directory of the repository; None for a server.
     pub repository: Option<String>,
 }
 
 impl Target {
-    /// Names the target that is shown.
+    /// Returns the target that is shown.
     pub fn of(ground: &Ground) -> Self {
         let repository = ground.repository.as_ref();
         Self {
@@ -54,36 +55,36 @@ impl Target {
     }
 }
 
-/// How far a task is.
+/// The state of a task.
 #[derive(Clone, Debug)]
 pub enum State {
-    /// It is being written.
+    /// bowline is writing.
     Applying,
-    /// It was written; these revisions of pins roll out.
+    /// The changes are written; these revisions of ReleasePins roll out.
     Rolling(Vec<Rolling>),
-    /// It was done, and this became of it.
+    /// The task is done; the text is the outcome.
     Done(String),
-    /// It failed, for this reason.
+    /// The task failed; the text is the reason.
     Failed(String),
 }
 
-/// One revision of a pin that a task made.
+/// A revision of a ReleasePin that a task created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rolling {
-    /// The pin.
+    /// The ReleasePin.
     pub pin: Key,
-    /// The uid of the pin; None until the read model shows the pin that the task created.
+    /// The uid of the ReleasePin; None until the read model shows a ReleasePin that the task created.
     pub uid: Option<Box<str>>,
     /// The revision.
     pub revision: i64,
     /// The release that the revision made effective.
     pub release: String,
-    /// The outcome, once nothing changes it any more.
+    /// The final outcome; None while it can still change.
     pub ended: Option<Rollout>,
 }
 
 impl Rolling {
-    /// Begins to follow a revision.
+    /// Starts to follow a revision.
     pub fn new(pin: &Key, revision: i64, release: &str) -> Self {
         Self {
             pin: pin.clone(),
@@ -94,19 +95,19 @@ impl Rolling {
         }
     }
 
-    /// Returns how far the revision is.
+    /// Returns the state of the rollout.
     pub fn rollout(&self, world: &World) -> Rollout {
         let now = || Rollout::of(self.pin(world), self.revision, &self.release);
         self.ended.clone().unwrap_or_else(now)
     }
 
-    /// Returns the pin that the task changed, not another one that was created with its name later.
+    /// Returns the ReleasePin that the task changed; None if another one has its name now.
     fn pin<'w>(&self, world: &'w World) -> Option<&'w Pin> {
         let is_it = |pin: &&Pin| self.uid.as_ref().is_none_or(|uid| *uid == pin.uid);
         world.pin(&self.pin).filter(is_it)
     }
 
-    /// Says why an undo would reverse something else than this revision, if so.
+    /// Returns the reason why an undo would reverse another change than this revision; None if it would not.
     pub fn overtaken(&self, world: &World) -> Option<String> {
         match (world.pin(&self.pin), self.pin(world)) {
             (Some(other), None) => Some(format!(
@@ -125,7 +126,7 @@ impl Rolling {
     }
 }
 
-/// Keeps the outcomes of revisions that nothing changes any more: the read model forgets them.
+/// Stores the final outcomes of revisions, because the read model does not keep them.
 pub fn follow(tasks: &mut [Task], world: &World) {
     let shown = tasks.iter_mut().filter(|task| task.frozen.is_none());
     let states = shown.map(|task| &mut task.state);
@@ -141,7 +142,7 @@ pub fn follow(tasks: &mut [Task], world: &World) {
     }
 }
 
-/// Freezes the tasks of a target that the user leaves, as its read model shows them last.
+/// Freezes the tasks of a target that the user leaves, with their last known progress.
 pub fn leave(tasks: &mut [Task], world: &World, ground: &Ground) {
     let shown = tasks.iter_mut().filter(|task| task.frozen.is_none());
     for task in shown {
@@ -154,7 +155,7 @@ pub fn leave(tasks: &mut [Task], world: &World, ground: &Ground) {
     }
 }
 
-/// Follows the tasks of a target again.
+/// Follows the tasks of a target again, after the user came back.
 pub fn arrive(tasks: &mut [Task], ground: &Ground) {
     let target = Target::of(ground);
     for task in tasks.iter_mut().filter(|task| task.target == target) {
@@ -165,18 +166,18 @@ pub fn arrive(tasks: &mut [Task], ground: &Ground) {
 /// A line of the command log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logged {
-    /// When.
+    /// The time.
     pub at: Timestamp,
-    /// The command lines, of bowline where it has one, that do the same.
+    /// The equivalent command lines, of bowline where they exist.
     pub bowline: Vec<String>,
-    /// The command lines of kubectl that come closest; of git, where the target is a repository.
+    /// The kubectl commands that come closest; for a repository, git commands.
     pub kubectl: Vec<String>,
-    /// What became of it.
+    /// The outcome.
     pub outcome: String,
 }
 
 impl Logged {
-    /// Adds the whole target to the commands.
+    /// Adds the flags of the target to the commands.
     pub fn aim(&mut self, target: &Target) {
         for line in &mut self.bowline {
             *line = target.address.bowline(line);
@@ -198,7 +199,7 @@ impl Logged {
 }
 
 impl Task {
-    /// Sets the state after the write. A task of another target than the shown one stays frozen.
+    /// Sets the state after the write. A task of a target that is not shown stays frozen.
     pub fn settle(&mut self, state: State, ground: &Ground) {
         self.state = state;
         if let State::Rolling(rolling) = &mut self.state {
@@ -229,13 +230,13 @@ impl Task {
         });
     }
 
-    /// Returns the command line that does the same, in the target of the task.
+    /// Returns the command line that does the same, with the flags of the task's target.
     pub fn command_line(&self) -> String {
         let reason = self.reason.as_deref();
         self.order.aimed(reason, &self.target.address)
     }
 
-    /// Says how far it is, by what the watches tell.
+    /// Returns the progress, from the read model.
     pub fn progress(&self, world: &World) -> (Progress, String) {
         if let Some(frozen) = &self.frozen {
             return frozen.clone();
@@ -269,19 +270,19 @@ impl Task {
         }
     }
 
-    /// Tells whether it still goes on.
+    /// Returns whether the task is still running.
     pub fn goes_on(&self, world: &World) -> bool {
         self.progress(world).0 == Progress::Moving
     }
 }
 
-/// Whether a task moves, is done or has failed.
+/// The progress of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// It moves.
+    /// Running.
     Moving,
-    /// It is done.
+    /// Done.
     Done,
-    /// It has failed.
+    /// Failed.
     Failed,
 }

@@ -1,7 +1,7 @@
-//! The terminal: taking it, drawing on it in few bytes, and giving it back whatever happens.
+//! The terminal: takes it over, draws on it with few bytes, and always restores it.
 //!
-//! Nothing here knows what the screens show. A frame is one write, which the terminal shows in one go.
-//! The terminal comes back as it was on every way out: the end, a signal, a panic, an abort.
+//! This module knows nothing about screens. A frame is one write, and the terminal shows it at once. The
+//! terminal is restored on every exit: normal end, signal, panic, abort.
 
 pub mod hold;
 pub mod input;
@@ -34,42 +34,42 @@ use modes::Options;
 use osc::CopyError;
 use painter::{Links, Painter};
 
-/// Why a terminal was not taken.
+/// The reasons why bowline cannot use the terminal.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// Input or output go elsewhere.
+    /// Input or output is not a terminal.
     #[error("the terminal UI needs a terminal, for keys and for the screen")]
     NotATerminal,
-    /// It cannot move its cursor.
+    /// The terminal cannot move its cursor.
     #[error("the terminal type '{0}' cannot show screens")]
     NoScreens(String),
-    /// It could not be set up.
+    /// Setting up the terminal failed.
     #[error("cannot set up the terminal: {0}")]
     SetUp(#[from] io::Error),
 }
 
-/// What a frame cost.
+/// The cost of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drawn {
-    /// The bytes that were written.
+    /// The number of bytes written.
     pub bytes: usize,
 }
 
-/// A terminal that the program has taken; dropping it gives it back.
+/// A terminal under the control of the program; dropping it restores the terminal.
 pub struct Terminal {
     screen: ratatui::Terminal<Painter>,
     options: Options,
     links: Links,
-    /// The links that are on the screen.
+    /// The links on the screen.
     linked: Vec<Link>,
     hold: Option<Hold>,
 }
 
 impl Terminal {
-    /// Takes the terminal that the program was started in, with what comes from it.
+    /// Takes over the terminal of the program; also returns its events.
     ///
-    /// `term` and `in_tmux` are what `TERM` and `TMUX` say. Signals that end the program come as events
-    /// from now on; one that is not answered within two seconds ends it all the same.
+    /// `term` and `in_tmux` come from `TERM` and `TMUX`. From now on, signals that end the program arrive as
+    /// events; if the program does not react within two seconds, the signal ends it.
     pub fn open(term: &str, in_tmux: bool, mouse: bool) -> Result<(Terminal, Events), OpenError> {
         if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             return Err(OpenError::NotATerminal);
@@ -86,7 +86,7 @@ impl Terminal {
         Ok((terminal, Events::of_terminal(signals, !ask.is_empty())))
     }
 
-    /// Draws on anything that takes bytes, and takes nothing.
+    /// Draws on any writer, without taking over a terminal.
     pub fn over(out: Box<dyn Write + Send>, size: Size, options: Options) -> io::Result<Terminal> {
         let links = Links::default();
         let painter = Painter::new(out, size, links.clone());
@@ -107,7 +107,7 @@ impl Terminal {
         })
     }
 
-    /// Draws a frame, some of whose cells are links.
+    /// Draws a frame with links.
     pub fn draw_linked(
         &mut self,
         paint: impl FnOnce(&mut Frame<'_>) -> Vec<Link>,
@@ -133,7 +133,7 @@ impl Terminal {
         Ok(Drawn { bytes })
     }
 
-    /// Takes note that the terminal has another size; the next frame has it.
+    /// Records the new size of the terminal; the next frame has it.
     pub fn resize(&mut self, size: Size) {
         self.screen.backend_mut().resize(size);
     }
@@ -143,17 +143,17 @@ impl Terminal {
         self.screen.backend().size()
     }
 
-    /// Makes the next frame draw everything anew.
+    /// Makes the next frame draw all cells.
     pub fn redraw(&mut self) -> io::Result<()> {
         self.screen.clear()
     }
 
-    /// Returns how many bytes were written so far.
+    /// Returns the number of bytes written so far.
     pub fn bytes(&self) -> u64 {
         self.screen.backend().bytes().1
     }
 
-    /// Puts a text into the clipboard of whoever sits at the terminal, however far away.
+    /// Copies a text to the clipboard of the user's terminal, also over a remote connection.
     pub fn copy(&mut self, text: &str) -> Result<(), CopyError> {
         if !self.options.osc {
             return Err(CopyError::NotThere);
@@ -162,7 +162,7 @@ impl Terminal {
         Ok(self.screen.backend_mut().say(&sequence)?)
     }
 
-    /// Names the terminal's window.
+    /// Sets the title of the terminal window.
     pub fn title(&mut self, name: &str) -> io::Result<()> {
         match self.options.osc {
             true => self.screen.backend_mut().say(&osc::title(name)),
@@ -170,9 +170,10 @@ impl Terminal {
         }
     }
 
-    /// Gives the terminal to the shell, sleeps until the program is continued, and takes it again.
+    /// Returns the terminal to the shell, stops until the program is continued, and takes the terminal over
+    /// again.
     ///
-    /// Returns false, and does nothing, where no shell waits that could continue it.
+    /// Returns false, and does nothing, if no shell could continue the program.
     pub fn suspend(&mut self) -> io::Result<bool> {
         if !signals::can_be_continued() {
             return Ok(false);
@@ -185,7 +186,7 @@ impl Terminal {
         Ok(true)
     }
 
-    /// Takes the terminal again after somebody else had it, and has the next frame drawn anew.
+    /// Takes the terminal over again, and makes the next frame draw all cells.
     pub fn resume(&mut self) -> io::Result<()> {
         if let Some(hold) = &mut self.hold {
             hold.take_again(output()?, &self.options)?;
@@ -197,7 +198,7 @@ impl Terminal {
     }
 }
 
-/// The output of the program without the buffer of `Stdout`, which would break a frame at its last line.
+/// Returns stdout without the buffer of `Stdout`, which would split a frame at its last line.
 fn output() -> io::Result<Box<dyn Write + Send>> {
     let own = io::stdout().as_fd().try_clone_to_owned()?;
     Ok(Box::new(File::from(own)))
@@ -208,11 +209,11 @@ fn size() -> io::Result<Size> {
     Ok(Size { width, height })
 }
 
-/// Copies the cells of areas out of a frame.
+/// Copies the cells of some areas of a frame.
 fn cells_in(buffer: &Buffer, areas: &[Rect]) -> Vec<(u16, u16, Cell)> {
     let mut cells = Vec::new();
     for area in areas {
-        // The cell behind a wide character belongs to it.
+        // The cell behind a wide character belongs to the character.
         let mut covered = Position::ORIGIN;
         for at in area.intersection(buffer.area).positions() {
             let Some(cell) = buffer.cell(at) else {

@@ -1,45 +1,50 @@
-//! The guided tour of the demo: a few sentences at the bottom that go on when they were followed.
+//! The guided tour of the demo: a few sentences at the bottom, which advance when the user follows them.
 //!
-//! It takes no key away: it looks at what the person does and at what is in front, and whoever wanders off
-//! finds it waiting where they left it. Keys stand in its sentences as the keymap has them.
+//! The tour intercepts no key: it watches the user's actions and the front screen. A user who does something
+//! else finds the tour at the same step later. The sentences name the keys of the current keymap.
 
 #[cfg(test)]
 mod tests;
 
+use jiff::Timestamp;
 use ratatui::layout::Rect;
 
 use super::action::{Action, Mode};
-use super::model::Model;
+use super::model::{Level, Model};
 use super::pen::Sheet;
 use super::screens::Screen;
 use super::theme::Role;
+use super::update::say;
 use crate::text;
 
-/// Where the tour is.
+/// The smallest number of rows of a terminal that shows the tour.
+const LEAST: u16 = 17;
+
+/// The state of the tour.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tour {
-    /// The step that is shown.
+    /// The current step.
     step: usize,
-    /// How many plans had been confirmed when it was reached.
+    /// The number of plans that were confirmed before this step.
     confirmed: usize,
-    /// What the person has just done.
+    /// The user's last action.
     acted: Option<Action>,
 }
 
-/// Looks whether something is so.
+/// A check on the state of the UI.
 type Looks = fn(&Seen<'_>) -> bool;
 
-/// One step: what is said, and what leads to the next one.
+/// One step: its text, and the condition for the next step.
 struct Step {
     title: &'static str,
-    /// An action in braces is the key for it.
+    /// The text; an action in braces stands for its key.
     words: &'static str,
     done: Looks,
-    /// What is said instead to who went astray.
+    /// A check, and the text that replaces `words` if the user left the path of the tour.
     astray: Option<(Looks, &'static str)>,
 }
 
-/// What the tour looks at.
+/// The input of the checks.
 struct Seen<'m> {
     model: &'m Model,
     tour: &'m Tour,
@@ -50,7 +55,7 @@ impl Seen<'_> {
         self.model.stack.len() == 1 && self.model.over.is_none()
     }
 
-    /// Tells whether the person has just done something that left the matrix in front.
+    /// Returns whether the user's last action left the matrix in front.
     fn is_back(&self) -> bool {
         self.is_on_matrix() && self.tour.acted.is_some_and(|action| action != Action::Diff)
     }
@@ -60,19 +65,19 @@ impl Seen<'_> {
         acted.is_some_and(|action| actions.contains(&action))
     }
 
-    /// Tells whether a plan of this is in front.
+    /// Returns whether a plan of this verb is in front.
     fn is_planned(&self, verb: &str) -> bool {
         matches!(self.model.front(), Screen::Plan(plan) if plan.order.verb() == verb)
     }
 
-    /// Tells whether a plan of this was confirmed since the step was reached.
+    /// Returns whether a plan of this verb was confirmed during this step.
     fn is_confirmed(&self, verb: &str) -> bool {
         let mut since = self.model.tasks.iter().skip(self.tour.confirmed);
         since.any(|task| task.order.verb() == verb)
     }
 }
 
-/// The moves that show somebody around.
+/// The actions that move around.
 const MOVES: [Action; 6] = [
     Action::Left,
     Action::Right,
@@ -123,8 +128,8 @@ const STEPS: &[Step] = &[
         done: |seen| seen.is_confirmed("rollback"),
         astray: Some((
             |seen| !seen.is_planned("rollback"),
-            "You cancelled the plan; nothing was changed. Press {rollback} on the failing cell to open it \
-             again, or {tour-next} to skip this step.",
+            "No plan is open, and nothing was changed. Press {rollback} on the failing cell to open the plan, \
+             or {tour-next} to skip this step.",
         )),
     },
     Step {
@@ -146,8 +151,8 @@ const STEPS: &[Step] = &[
     Step {
         title: "a hold",
         words: "Confirm the promotion, or cancel it with {back}. Then press {pin} on any cell to pin it, \
-                and choose how long: the hold stops every change until it ends or {unpin} removes it. Colleagues work here too; \
-                the line above the keys shows their changes.",
+                and choose how long: the hold stops promotions and automation until it ends or {unpin} \
+                removes it. Colleagues work here too; the line above the keys shows their changes.",
         done: |seen| seen.is_planned("pin"),
         astray: None,
     },
@@ -167,15 +172,15 @@ const STEPS: &[Step] = &[
     },
     Step {
         title: "the end",
-        words: "This is the end of the tour. {back} leaves this list. You can break anything here: the demo \
-                uses a temporary store and deletes it when you quit with {quit}. {tour-off} closes the tour; \
-                :tour starts it again.",
+        words: "This is the end of the tour. You can break anything here: the demo uses a temporary store and \
+                deletes it when you quit with {quit} on the matrix. {tour-off} closes the tour; :tour starts \
+                it again.",
         done: |seen| seen.acted(&[Action::TourNext]),
         astray: None,
     },
 ];
 
-/// Lets the tour see what happened; it goes on where its step was followed, and ends after its last.
+/// Advances the tour if its step is done; ends it after the last step.
 pub fn follow(model: &mut Model) {
     let Some(mut tour) = model.tour.take() else {
         return;
@@ -191,8 +196,8 @@ pub fn follow(model: &mut Model) {
     model.tour = (tour.step < STEPS.len()).then_some(tour);
 }
 
-/// Notes what the person does; tells whether it was about the tour itself.
-pub fn steer(model: &mut Model, action: Action) -> bool {
+/// Records the user's action; returns whether it is an action of the tour itself.
+pub fn steer(model: &mut Model, now: Timestamp, action: Action) -> bool {
     let confirmed = model.tasks.len();
     let steers = matches!(
         action,
@@ -200,7 +205,9 @@ pub fn steer(model: &mut Model, action: Action) -> bool {
     );
     match (&mut model.tour, action) {
         (_, Action::TourOff) => model.tour = None,
-        (None, Action::TourNext | Action::TourBack) => model.tour = Some(begin(confirmed)),
+        (None, Action::TourNext | Action::TourBack) => {
+            say(model, now, Level::Info, "no tour is open; :tour starts it");
+        }
         (Some(tour), Action::TourNext) => {
             let next = tour.step + 1;
             tour.go_to(next, confirmed);
@@ -215,7 +222,17 @@ pub fn steer(model: &mut Model, action: Action) -> bool {
     steers
 }
 
-/// Begins the tour, where so many plans have been confirmed before.
+/// Starts the tour, or says why it cannot be shown.
+pub fn start(model: &mut Model, now: Timestamp) {
+    let (_, rows) = model.size;
+    if rows < LEAST {
+        let words = format!("the tour needs {LEAST} rows, this terminal has {rows}");
+        return say(model, now, Level::Warning, words);
+    }
+    model.tour = Some(begin(model.tasks.len()));
+}
+
+/// Starts the tour; `confirmed` is the number of plans confirmed so far.
 pub fn begin(confirmed: usize) -> Tour {
     Tour {
         confirmed,
@@ -240,10 +257,10 @@ impl Tour {
     }
 }
 
-/// A piece of a sentence: what is written, and whether it is a key.
+/// A piece of a sentence, and whether it is a key.
 type Piece = (String, bool);
 
-/// Returns the sentences in lines of a width, with the keys that the keymap has for what they name.
+/// Returns the sentences as lines of this width, with the keys of the keymap.
 fn lines(model: &Model, tour: &Tour, width: usize) -> Vec<Vec<Piece>> {
     let mut lines: Vec<Vec<Piece>> = vec![Vec::new()];
     let mut used = 0;
@@ -267,7 +284,7 @@ fn lines(model: &Model, tour: &Tour, width: usize) -> Vec<Vec<Piece>> {
     lines
 }
 
-/// Puts keys where a word names actions, and the environment that is meant where it names that.
+/// Replaces the actions in braces by their keys, and `@environment` by the environment's name.
 fn pieces(model: &Model, word: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut rest = word;
@@ -294,7 +311,8 @@ fn pieces(model: &Model, word: &str) -> Vec<Piece> {
     pieces
 }
 
-/// Returns the keys for an action, in front or where it is for; a command where it has none.
+/// Returns the keys of an action on the front screen, or else on its usual screen; a command if no key is
+/// bound.
 fn key(model: &Model, word: &str) -> String {
     let keymap = &model.look.keymap;
     let everywhere: [&[Mode]; 4] = [
@@ -310,9 +328,9 @@ fn key(model: &Model, word: &str) -> String {
     bound.unwrap_or_else(|| format!(":{word}"))
 }
 
-/// Returns how many rows the tour takes: as many as it has lines, and none where it would hide the rest.
+/// Returns the number of rows of the tour; 0 if the terminal is too small for it.
 pub fn height(model: &Model, width: u16, height: u16) -> u16 {
-    let Some(tour) = model.tour.as_ref().filter(|_| height > 16) else {
+    let Some(tour) = model.tour.as_ref().filter(|_| height >= LEAST) else {
         return 0;
     };
     let lines = lines(model, tour, usize::from(width.saturating_sub(6))).len();

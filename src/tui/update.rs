@@ -1,4 +1,4 @@
-//! From an event to the next state of the model and the effects that are wanted. Pure: nothing here waits.
+//! From an event to the next state of the model and the effects. Pure: nothing here waits.
 
 use crossterm::event::KeyEvent;
 use jiff::Timestamp;
@@ -15,7 +15,7 @@ use super::screens::{Handled, Screen, plan};
 use super::{commands, tasks, tour};
 use crate::engine::world::World;
 
-/// Takes in what happened.
+/// Applies an event to the model; returns the effects.
 pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) -> Vec<Effect> {
     let mut effects = Vec::new();
     match event {
@@ -30,7 +30,7 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
         Event::Mouse(mouse) => super::mouse::used(model, world, now, mouse, &mut effects),
         Event::World(touched) => {
             tasks::follow(&mut model.tasks, world);
-            // Every screen follows, also those behind and those that were left: going there shows the present.
+            // All screens follow, also hidden ones and those in the history: going there shows the present.
             each(model, world, now, &mut effects, |screen, turn| {
                 screen.touched(&touched, turn);
             });
@@ -42,7 +42,7 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
         Event::Answer(ticket, answer) => answered(model, world, now, ticket, answer, &mut effects),
         Event::Known(user) => {
             model.ground.user = user;
-            // Rows say which of them are the user's own.
+            // The user decides which rows are `mine`.
             each(model, world, now, &mut effects, |screen, turn| {
                 screen.touched(&[], turn);
             });
@@ -53,8 +53,8 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
     effects
 }
 
-/// Takes a connection to another target: switches to it, or lets it wait while the user is in the middle of
-/// something. `world` is the read model of the target that is shown.
+/// Handles a connection to another target: switches to it, or lets it wait while the user is busy. `world` is
+/// the read model of the target that is shown.
 fn connected(
     model: &mut Model,
     world: &World,
@@ -85,7 +85,7 @@ fn connected(
     }
 }
 
-/// Says which key switches to the target that was connected to.
+/// Returns the message with the key that switches to the new target.
 fn waiting(model: &Model) -> String {
     let place = model.connecting.as_ref().map_or("", |it| &it.place);
     let modes = &[Mode::Global];
@@ -94,7 +94,7 @@ fn waiting(model: &Model) -> String {
     format!("connected to {place}: finish or close this first, then {keys} switches to it")
 }
 
-/// Switches to the target that was connected to.
+/// Switches to the target that bowline has connected to.
 fn switch(model: &mut Model, world: &World, now: Timestamp, effects: &mut Vec<Effect>) {
     let waits = model.connecting.take();
     let Some(ground) = waits.as_ref().and_then(|it| it.ground.clone()) else {
@@ -119,18 +119,18 @@ fn switch(model: &mut Model, world: &World, now: Timestamp, effects: &mut Vec<Ef
     say(model, now, Level::Info, words);
 }
 
-/// Drops the connection to another target; tells whether there was one.
+/// Drops the connection to another target; returns whether there was one.
 fn drop_connection(model: &mut Model, now: Timestamp, effects: &mut Vec<Effect>) -> bool {
     let Some(connecting) = model.connecting.take() else {
         return false;
     };
     effects.push(Effect::Cancel(connecting.ticket));
-    let words = format!("the connection to {} is dropped", connecting.place);
+    let words = format!("the connection to {} was cancelled", connecting.place);
     say(model, now, Level::Info, words);
     true
 }
 
-/// Lets every screen have a turn, also those that were left and can be gone to again.
+/// Calls `tell` for every screen, also those in the forward history.
 fn each(
     model: &mut Model,
     world: &World,
@@ -143,8 +143,8 @@ fn each(
     }
 }
 
-/// Lets one screen have a turn, and fulfils its wishes; after the screens of the stack come those that were
-/// left, whose wishes nobody sees.
+/// Calls `tell` for one screen, and fulfils its requests. Screens of the forward history come after the
+/// stack; their requests are ignored, because the user does not see them.
 fn turn<T>(
     model: &mut Model,
     world: &World,
@@ -181,7 +181,7 @@ fn turn<T>(
     Some(told)
 }
 
-/// Lets the screen in front have a turn.
+/// Calls `tell` for the front screen.
 pub(super) fn front<T>(
     model: &mut Model,
     world: &World,
@@ -193,7 +193,7 @@ pub(super) fn front<T>(
     turn(model, world, now, at, effects, tell)
 }
 
-/// Does what a screen or a command wants of the model.
+/// Fulfils a request of a screen or a command to the model.
 pub(super) fn fulfil(
     model: &mut Model,
     world: &World,
@@ -212,6 +212,7 @@ pub(super) fn fulfil(
         Wish::Log(logged) => model.log.push(logged),
         Wish::Travel(at) => {
             model.stack.truncate(1);
+            model.forth.clear();
             front(model, world, now, effects, |screen, turn| {
                 if let Screen::Matrix(matrix) = screen {
                     matrix.travel(Some(at), turn);
@@ -227,6 +228,7 @@ pub(super) fn fulfil(
             });
             effects.push(Effect::Connect(model.tickets, destination));
         }
+        Wish::Filter(text) => super::prompting::set_filter(model, now, &text),
         Wish::Type(text) => {
             model.over = Some(Over::Prompt(Box::new(Prompt::open(
                 PromptKind::Command,
@@ -236,17 +238,18 @@ pub(super) fn fulfil(
     }
 }
 
-/// Says something on the last line.
+/// Shows a notice at the bottom.
 pub(super) fn say(model: &mut Model, now: Timestamp, level: Level, text: impl Into<String>) {
     model.notice = Some(Notice {
         text: text.into(),
         level,
         at: now,
-        whole: true,
     });
 }
 
 fn open(model: &mut Model, screen: Screen) {
+    // The notice belongs to the screen before.
+    model.notice = None;
     model.forth.clear();
     model.stack.push(screen);
 }
@@ -254,14 +257,14 @@ fn open(model: &mut Model, screen: Screen) {
 fn close(model: &mut Model) {
     if model.stack.len() > 1
         && let Some(left) = model.stack.pop()
-        // A plan that was left is gone; what it did is under tasks. Help is asked for anew.
+        // The history keeps no plans, whose results are under tasks, and no help, which opens fresh.
         && !matches!(left, Screen::Plan(_) | Screen::Help(_))
     {
         model.forth.push(left);
     }
 }
 
-/// Opens the plan of an order, unless it is known beforehand that we may not.
+/// Opens the plan of an action, unless bowline knows already that the user lacks the right.
 pub(super) fn plan(
     model: &mut Model,
     world: &World,
@@ -292,24 +295,31 @@ fn pressed(
     let Some(key) = Key::of(event) else {
         return;
     };
-    // What went wrong stays, on one line.
-    model.notice = match model.notice.take() {
-        Some(notice) if notice.level == Level::Error => Some(Notice {
-            whole: false,
-            ..notice
-        }),
-        _ => None,
-    };
+    let notice = model.notice.take();
+    if !acted(model, world, now, event, key, effects) && model.notice.is_none() {
+        model.notice = notice;
+    }
+}
+
+/// Handles a key; returns whether it did something.
+fn acted(
+    model: &mut Model,
+    world: &World,
+    now: Timestamp,
+    event: KeyEvent,
+    key: Key,
+    effects: &mut Vec<Effect>,
+) -> bool {
     if model.over.is_some() {
         super::prompting::key(model, world, now, event, key, effects);
-        return;
+        return true;
     }
     if model.pressed.is_empty() {
         let handled = front(model, world, now, effects, |screen, turn| {
             screen.key(event, turn)
         });
         if handled == Some(Handled::Yes) {
-            return;
+            return true;
         }
     }
     model.pressed.push(key);
@@ -318,8 +328,9 @@ fn pressed(
         Step::Run(action) => {
             model.pressed.clear();
             run(model, world, now, action, effects);
+            true
         }
-        Step::More(_) => {}
+        Step::More(_) => false,
         Step::Nothing => {
             let unknown = Key::print(&model.pressed);
             model.pressed.clear();
@@ -328,6 +339,7 @@ fn pressed(
                 let words = format!("{unknown} has no action here; {keys} lists the keys");
                 say(model, now, Level::Info, words);
             }
+            false
         }
     }
 }
@@ -339,7 +351,7 @@ fn pasted(model: &mut Model, world: &World, now: Timestamp, text: &str, effects:
     }
     let taken = front(model, world, now, effects, |screen, _| screen.paste(text));
     if taken != Some(Handled::Yes) {
-        // Keys in what was pasted must not be taken for commands.
+        // The keys of pasted text must not run actions.
         say(
             model,
             now,
@@ -349,7 +361,7 @@ fn pasted(model: &mut Model, world: &World, now: Timestamp, text: &str, effects:
     }
 }
 
-/// Does what an action means, in front or everywhere.
+/// Runs an action, on the front screen or globally.
 pub(super) fn run(
     model: &mut Model,
     world: &World,
@@ -357,13 +369,17 @@ pub(super) fn run(
     action: Action,
     effects: &mut Vec<Effect>,
 ) {
-    if tour::steer(model, action) {
+    if tour::steer(model, now, action) {
         return;
     }
     let handled = front(model, world, now, effects, |screen, turn| {
         screen.act(action, turn)
     });
     if handled == Some(Handled::Yes) {
+        if matches!(action, Action::TimeTravel | Action::StepBack) {
+            // The screens of the forward history belong to the present.
+            model.forth.clear();
+        }
         return;
     }
     match action {
@@ -413,7 +429,7 @@ pub(super) fn run(
     }
 }
 
-/// Leaves the program, unless something is being written.
+/// Leaves the program, unless a write is running.
 pub(super) fn quit(model: &mut Model, now: Timestamp, effects: &mut Vec<Effect>) {
     let writing = model
         .tasks
@@ -432,7 +448,7 @@ pub(super) fn quit(model: &mut Model, now: Timestamp, effects: &mut Vec<Effect>)
     }
 }
 
-/// Orders what a key means for what is selected.
+/// Plans the action of a key for the current selection.
 fn order(
     model: &mut Model,
     world: &World,
@@ -489,7 +505,7 @@ fn answered(
                 say(model, now, Level::Warning, words);
             }
             if let Some(why) = news {
-                let words = format!("the cluster beside the repository: {why}");
+                let words = format!("the cluster of this repository: {why}");
                 say(model, now, Level::Warning, words);
             }
             return;
@@ -508,7 +524,7 @@ fn answered(
     }
 }
 
-/// Names the ReleasePins that a sparse checkout leaves out, if they are others than before.
+/// Names the ReleasePins that a sparse checkout leaves out or that cannot be read, if they differ from before.
 fn left_out(model: &Model, known: Option<&Stands>) -> Option<String> {
     let stands = model.ground.repository.as_ref()?.stands.as_ref()?;
     let before = known.map_or(&[][..], |known| &known.left_out);
@@ -518,7 +534,18 @@ fn left_out(model: &Model, known: Option<&Stands>) -> Option<String> {
     let namespace = &model.ground.namespace;
     let here = stands.left_out.iter();
     let here = here.filter(|pin| pin.namespace == *namespace);
-    let names = here.map(|pin| format!("{} in {}", pin.component, pin.environment));
+    let (left_out, unread): (Vec<_>, Vec<_>) = here.partition(|pin| pin.problem.is_empty());
+    if let Some(pin) = unread.first() {
+        return Some(format!(
+            "the release of {} in {} is not known: {}",
+            pin.component,
+            pin.environment,
+            pin.why()
+        ));
+    }
+    let names = left_out
+        .into_iter()
+        .map(|pin| format!("{} in {}", pin.component, pin.environment));
     let names: Vec<String> = names.collect();
     (!names.is_empty()).then(|| {
         format!(
@@ -528,7 +555,7 @@ fn left_out(model: &Model, known: Option<&Stands>) -> Option<String> {
     })
 }
 
-/// Notes what became of a plan, whether its screen is open or not.
+/// Records the result of a plan, whether its screen is open or not.
 fn settle(model: &mut Model, now: Timestamp, ticket: u64, became: &super::effect::Became) {
     let Some(task) = model.tasks.iter_mut().find(|task| task.ticket == ticket) else {
         return;
@@ -545,7 +572,7 @@ fn settle(model: &mut Model, now: Timestamp, ticket: u64, became: &super::effect
     say(model, now, level, outcome.words());
 }
 
-/// Runs a command that was typed.
+/// Runs a typed command.
 pub(super) fn command(
     model: &mut Model,
     world: &World,

@@ -1,4 +1,4 @@
-//! The whole frame: header, the screen in front, what lies over it, footer.
+//! The whole frame: header, front screen, prompts over it, footer.
 
 use jiff::{SignedDuration, Timestamp};
 use ratatui::buffer::Buffer;
@@ -8,23 +8,23 @@ use super::keymap::Step;
 use super::model::{Level, Model, Notice, Standing};
 use super::pen::{Notes, Pen, Sheet};
 use super::prompt::{Choice, Offer, Over, Prompt};
-use super::screens::{Scene, Screen};
+use super::screens::Scene;
 use super::theme::Role;
 use super::tour;
-use super::widgets::wrap;
-use crate::engine::world::{Freshness, Source, World};
+use super::widgets::{scrolled, wrap};
+use crate::engine::world::{Freshness, World};
 use crate::text;
 
-/// How soon a search that is not done goes on.
+/// The delay before an unfinished search continues.
 const AGAIN: SignedDuration = SignedDuration::from_millis(5);
 
-/// The rows of the header and of the footer.
+/// The number of rows of the header and of the footer.
 pub const HEAD: u16 = 2;
 const FOOT: u16 = 1;
-/// The rows that the frame takes from every screen.
+/// The number of rows that the frame takes from every screen.
 pub const FRAME: u16 = HEAD + FOOT;
 
-/// Returns the columns and the rows that the frame leaves to a screen.
+/// Returns the columns and rows that the frame leaves to a screen.
 pub fn body(model: &Model, now: Timestamp) -> (u16, u16) {
     let (width, height) = model.size;
     let tour = tour::height(model, width, height);
@@ -34,7 +34,7 @@ pub fn body(model: &Model, now: Timestamp) -> (u16, u16) {
     (width, room.saturating_sub(said))
 }
 
-/// Draws everything; returns when something drawn turns over by itself.
+/// Draws the frame; returns the time at which a drawn label changes by itself.
 pub fn view(
     model: &Model,
     world: &World,
@@ -44,7 +44,7 @@ pub fn view(
     view_noting(model, world, now, buffer).turns.get()
 }
 
-/// Draws everything; returns what is said of the frame beside its cells.
+/// Draws the frame; returns its notes.
 pub fn view_noting(model: &Model, world: &World, now: Timestamp, buffer: &mut Buffer) -> Notes {
     let notes = Notes::default();
     let look = &model.look;
@@ -89,11 +89,8 @@ fn header(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let (now, dot) = (sheet.now, sheet.glyphs.dot);
     let zoned = now.to_zoned(ground.zone.clone());
     let clock = zoned.strftime("%H:%M").to_string();
-    let as_of = match model.front() {
-        Screen::Matrix(matrix) => matrix.as_of(),
-        _ => None,
-    };
-    // The clock shows minutes: seconds would draw for nothing.
+    let as_of = model.front().as_of();
+    // The clock shows minutes, because seconds would redraw the screen too often.
     let minute = now.as_second().div_euclid(60) * 60 + 60;
     if let Ok(at) = Timestamp::from_second(minute)
         && as_of.is_none()
@@ -147,7 +144,7 @@ fn header(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         parts.push((1, one(" data plane".to_owned(), Role::Warning)));
     }
     let mut right: Vec<Part> = match as_of {
-        // The past is neither live nor stale, and its clock stands still.
+        // A past time is neither live nor stale, and its clock stands still.
         Some(at) => {
             let moment = format!(" AS OF {} ", ground.clock(at, now));
             vec![(
@@ -188,10 +185,10 @@ fn header(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     crumbs(sheet, scene);
 }
 
-/// A part of the header, and how much it is needed: what is needed least goes where there is no room.
+/// A part of the header with its priority: the lowest priority is dropped first if there is no room.
 type Part = (u8, Vec<(String, Role)>);
 
-/// The need of what never goes: how fresh everything is, and whether it can be changed.
+/// The priority of parts that are never dropped: freshness and read-only.
 const STAYS: u8 = 9;
 
 fn wide(parts: &[Part]) -> usize {
@@ -199,7 +196,7 @@ fn wide(parts: &[Part]) -> usize {
     spans.map(|(words, _)| text::width(words)).sum()
 }
 
-/// Finds what goes first of some parts: of those that are needed least, the last.
+/// Returns the priority and the position of the part to drop first: the last one of the lowest priority.
 fn least(parts: &[Part]) -> Option<(u8, usize)> {
     let may_go = parts.iter().enumerate().rev();
     let may_go = may_go.filter(|(_, (need, _))| *need < STAYS);
@@ -208,11 +205,11 @@ fn least(parts: &[Part]) -> Option<(u8, usize)> {
         .min_by_key(|(need, _)| *need)
 }
 
-/// Words the freshness of the data: the kinds that are still loading, else the source that is worst.
+/// Describes the freshness of the data: the kinds that are still loading, or else the stalest source.
 fn freshness(sheet: &Sheet<'_>, world: &World) -> (String, Role) {
     let mut stale = None;
     let mut loading: Vec<&str> = Vec::new();
-    for source in Source::ALL {
+    for source in world.sources() {
         match world.freshness(source) {
             Freshness::Live | Freshness::Absent => {}
             Freshness::Loading => loading.push(source.word()),
@@ -240,7 +237,7 @@ fn freshness(sheet: &Sheet<'_>, world: &World) -> (String, Role) {
     }
 }
 
-/// Draws the trail of screens, what the one in front is filtered by, and its totals.
+/// Draws the path of open screens, the filter of the front screen, and its totals.
 fn crumbs(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let model = scene.model;
     let mut pen = sheet.line(1);
@@ -267,7 +264,7 @@ fn crumbs(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let wide = |parts: &[(String, Role)]| -> usize {
         parts.iter().map(|(part, _)| text::width(part) + 2).sum()
     };
-    // What comes last is needed least.
+    // The last total is the least important.
     while wide(&parts) >= pen.room() && parts.pop().is_some() {}
     let gap = pen.room().saturating_sub(wide(&parts));
     pen.skip(u16::try_from(gap).unwrap_or_default());
@@ -276,7 +273,7 @@ fn crumbs(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     }
 }
 
-/// Draws the last line: the keys of a chord, or what the keys do here.
+/// Draws the last line: the keys of a chord, or the keys of the screen.
 fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let model = scene.model;
     let (keymap, modes) = (&model.look.keymap, model.front().modes());
@@ -301,7 +298,7 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
             continue;
         }
         let keys = keys.join("/");
-        // A key that is refused stays listed, dimmed.
+        // An action that is refused stays in the footer, dimmed.
         let refused = action.plans() && model.ground.unwritable(now).is_some();
         let (key, description) = match refused {
             true => (Role::Muted, Role::Muted),
@@ -327,7 +324,7 @@ fn notice_role(notice: &Notice) -> Role {
     }
 }
 
-/// Breaks the current message into lines; none after it expired or while a prompt is open.
+/// Wraps the current notice; empty after it expired or while a prompt is open.
 fn told(model: &Model, width: u16, room: u16, now: Timestamp) -> Vec<String> {
     let is_free = model.over.is_none() && model.pressed.is_empty();
     let notice = model.notice.as_ref().filter(|_| is_free);
@@ -336,10 +333,7 @@ fn told(model: &Model, width: u16, room: u16, now: Timestamp) -> Vec<String> {
     };
     let width = usize::from(width.saturating_sub(2));
     let mut lines = wrap(&notice.text, width);
-    let most = match notice.whole {
-        true => usize::from(room),
-        false => 1,
-    };
+    let most = usize::from(room);
     if lines.len() > most {
         lines.truncate(most);
         // The dots stand for the lines that do not fit.
@@ -351,7 +345,7 @@ fn told(model: &Model, width: u16, room: u16, now: Timestamp) -> Vec<String> {
     lines
 }
 
-/// Draws the line that is typed.
+/// Draws the typed line.
 fn line(sheet: &mut Sheet<'_>, prompt: &Prompt) {
     let mut pen = sheet.line(0);
     pen.put(prompt.sign(), Role::Prompt);
@@ -364,7 +358,7 @@ fn line(sheet: &mut Sheet<'_>, prompt: &Prompt) {
     sheet.part(area).widget(&prompt.line);
 }
 
-/// Draws what lies over the screen.
+/// Draws the prompt or choice over the screen.
 fn over(mut sheet: Sheet<'_>, model: &Model) {
     match &model.over {
         Some(Over::Prompt(prompt)) if !prompt.offers.is_empty() => offers(&mut sheet, prompt),
@@ -378,7 +372,7 @@ fn over(mut sheet: Sheet<'_>, model: &Model) {
     }
 }
 
-/// Draws the mistake of the typed line, above the line.
+/// Draws the mistake in the typed line, above the line.
 fn complain(sheet: &mut Sheet<'_>, complaint: &str) {
     let width = usize::from(sheet.width().saturating_sub(2));
     let lines = wrap(complaint, width);
@@ -391,7 +385,7 @@ fn complain(sheet: &mut Sheet<'_>, complaint: &str) {
     }
 }
 
-/// Draws what could be meant, above the line.
+/// Draws the completions, above the line.
 fn offers(sheet: &mut Sheet<'_>, prompt: &Prompt) {
     let height = u16::try_from(prompt.offers.len())
         .unwrap_or(u16::MAX)
@@ -424,7 +418,7 @@ fn offers(sheet: &mut Sheet<'_>, prompt: &Prompt) {
     }
 }
 
-/// Writes an offer with the characters that fit what is typed.
+/// Writes a completion and highlights the characters that match the typed text.
 fn fitting<'p, 'a>(pen: &'p mut Pen<'a>, offer: &Offer) -> &'p mut Pen<'a> {
     let end = pen.column() + 48;
     for (number, letter) in (0..).zip(text::fit(&offer.text, 48).chars()) {
@@ -437,7 +431,7 @@ fn fitting<'p, 'a>(pen: &'p mut Pen<'a>, offer: &Offer) -> &'p mut Pen<'a> {
     pen.to(end)
 }
 
-/// Draws a choice in the middle.
+/// Draws a choice in the middle of the screen.
 fn choices(sheet: &mut Sheet<'_>, choice: &Choice) {
     let widest = choice
         .options
@@ -459,9 +453,10 @@ fn choices(sheet: &mut Sheet<'_>, choice: &Choice) {
     let mut part = sheet.part(area);
     part.clear();
     part.rule(0, &choice.question, Role::Title);
-    for (row, (at, (name, _))) in
-        (1..height.saturating_sub(1)).zip(choice.options.iter().enumerate())
-    {
+    let (count, rows) = (choice.options.len(), usize::from(height.saturating_sub(2)));
+    let first = scrolled(0, choice.chosen, rows, count);
+    let seen = choice.options.iter().enumerate().skip(first);
+    for (row, (at, (name, _))) in (1..height.saturating_sub(1)).zip(seen) {
         let mut pen = part.line(row);
         if at == choice.chosen {
             pen.over(Role::Selection);
@@ -471,10 +466,14 @@ fn choices(sheet: &mut Sheet<'_>, choice: &Choice) {
             .put(name, Role::Text)
             .rest();
     }
-    part.rule(height - 1, "", Role::Border);
+    let more = match count > rows {
+        true => format!("{} to {} of {count}", first + 1, (first + rows).min(count)),
+        false => String::new(),
+    };
+    part.rule(height - 1, &more, Role::Muted);
 }
 
-/// Draws what can follow the keys of a chord.
+/// Draws the keys that can follow in a chord.
 fn which_key(sheet: &mut Sheet<'_>, model: &Model) {
     if model.pressed.is_empty() {
         return;

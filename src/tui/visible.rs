@@ -1,7 +1,7 @@
-//! Whether a change of the read model can be seen on the screen in front. A change that nobody sees draws no
-//! frame: a fleet that is busy outside of the window costs nothing.
+//! Decides whether a change of the read model is visible on the front screen. An invisible change draws no
+//! frame: changes outside the window cost nothing.
 //!
-//! When in doubt, a change is visible.
+//! In doubt, a change is visible.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use super::model::{Model, Notice};
 use super::roster::{Kind, Roster};
 use super::screens::{Scene, Screen};
 use super::theme::Role;
-use crate::engine::matrix::Columns;
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Freshness, Key, Source, World};
+use crate::subjects::release_pin::matrix::Columns;
 
-/// The parts of a frame that a change of any object can alter, as they were when the frame was drawn.
+/// The parts of the last frame that a change of any object can alter.
 #[derive(Debug, PartialEq)]
 pub struct Glimpse {
     sources: Vec<Freshness>,
@@ -30,7 +30,7 @@ pub struct Glimpse {
 #[derive(Debug, PartialEq)]
 struct Rows {
     totals: Vec<(String, Role)>,
-    /// How many rows the filter keeps.
+    /// The number of rows that the filter keeps.
     count: usize,
     seen: Vec<Key>,
     selected: Option<Key>,
@@ -38,13 +38,13 @@ struct Rows {
     next_expiry: Option<Timestamp>,
 }
 
-/// Takes a glimpse of a frame that is drawn.
+/// Returns the glimpse of the current frame.
 pub fn glimpse(model: &Model, world: &World) -> Glimpse {
-    let sources = Source::ALL.iter();
     let trail = model.stack.iter().map(Screen::title);
     Glimpse {
-        sources: sources
-            .map(|source| world.freshness(*source).clone())
+        sources: world
+            .sources()
+            .map(|source| world.freshness(source).clone())
             .collect(),
         notice: model.notice.clone(),
         trail: trail.collect(),
@@ -59,7 +59,7 @@ pub fn glimpse(model: &Model, world: &World) -> Glimpse {
     }
 }
 
-/// Tells whether what the screen shows of some objects may be other than before.
+/// Returns whether the screen may show these objects differently than before.
 pub fn shows(model: &Model, world: &World, touched: &[Touched]) -> bool {
     if touched.is_empty() {
         return false;
@@ -73,13 +73,13 @@ pub fn shows(model: &Model, world: &World, touched: &[Touched]) -> bool {
     let of = |key: Key| -> Option<Arc<str>> {
         match roster.kind() {
             Kind::Components => Some(key.name),
-            Kind::Pins => world.component_of(Source::Pins, &key).cloned(),
-            Kind::Releases => world.component_of(Source::Releases, &key).cloned(),
-            Kind::Snapshots => world.component_of(Source::Snapshots, &key).cloned(),
+            Kind::Pins => world.component_of(Source::RELEASE_PINS, &key).cloned(),
+            Kind::Releases => world.component_of(Source::RELEASES, &key).cloned(),
+            Kind::Snapshots => world.component_of(Source::SNAPSHOTS, &key).cloned(),
         }
     };
     let rows = seen(model, roster, first).into_iter();
-    // The pane is about the selected row, also while the filter hides it.
+    // The pane describes the selected row, even if the filter hides it.
     let rows = rows.chain(roster.selected().cloned());
     let components: BTreeSet<Option<Arc<str>>> = rows.map(of).collect();
     touched.iter().any(|one| {
@@ -88,7 +88,7 @@ pub fn shows(model: &Model, world: &World, touched: &[Touched]) -> bool {
     })
 }
 
-/// Returns the rows of the screen in front, and the number of the first that was drawn last.
+/// Returns the rows of the front screen, and the position of the first row of the last frame.
 fn window(model: &Model) -> Option<(&Roster, usize)> {
     match model.front() {
         Screen::Matrix(matrix) => Some((matrix.roster()?, matrix.first())),
@@ -103,7 +103,7 @@ fn seen(model: &Model, roster: &Roster, first: usize) -> Vec<Key> {
     rows.map(|row| row.key.clone()).collect()
 }
 
-/// Tells whether a screen without a window looks at the read model when it is drawn, or asks anew when that
+/// Returns whether a screen without a window reads the read model for drawing, or sends requests when it
 /// changes.
 fn reads_the_world(screen: &Screen) -> bool {
     !matches!(
@@ -121,11 +121,11 @@ fn reads_the_world(screen: &Screen) -> bool {
 mod tests {
     use super::*;
     use crate::engine::world::Event as Told;
-    use crate::engine::world::fixture::{self, held, key, pin, release, unready};
+    use crate::subjects::release_pin::fixture::{self, held, key, pin, release, unready};
     use crate::tui::model::Event;
     use crate::tui::still::Still;
 
-    /// A hundred components, of which the first are seen.
+    /// A hundred components, of which only the first are visible.
     fn many() -> Still {
         let mut world = fixture::world();
         for number in 0..100 {
@@ -138,13 +138,13 @@ mod tests {
         still
     }
 
-    /// Lets a component be touched; tells whether a frame is drawn, and whether the screen is another one.
+    /// Changes a component; returns whether a frame is drawn, and whether the screen differs.
     fn touched(mut still: Still, component: &str, change: impl FnOnce(&mut World)) -> (bool, bool) {
         let screen = still.screen();
         let drawn = glimpse(&still.model, &still.world);
         change(&mut still.world);
         let touched = Touched {
-            source: Source::Pins,
+            source: Source::RELEASE_PINS,
             key: Some(key(&format!("{component}-production"))),
             component: Some(component.into()),
         };
@@ -196,7 +196,12 @@ mod tests {
         });
         assert_eq!(found, (true, true), "a row outside of the window is gone");
         let found = touched(many(), "c01", |world| {
-            world.cut_off(Source::Pins, fixture::now(), "no route".to_owned(), false);
+            world.cut_off(
+                Source::RELEASE_PINS,
+                fixture::now(),
+                "no route".to_owned(),
+                false,
+            );
         });
         assert_eq!(
             found,

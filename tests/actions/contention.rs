@@ -1,12 +1,12 @@
-//! Many operators and one pin: one of them moves it, the others are told who did.
+//! Many operators and one ReleasePin: one of them moves it, and the others learn who did.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bowline::engine::apply::{Applied, ApplyError, apply};
-use bowline::engine::plan::Plan;
 use bowline::engine::world::{Key, World};
+use bowline::subjects::release_pin::apply::{Applied, ApplyError, apply};
+use bowline::subjects::release_pin::plan::Plan;
 use futures::FutureExt;
 use futures::future::join_all;
 use jiff::Timestamp;
@@ -20,14 +20,14 @@ use crate::user::{User, ended};
 
 const OPERATORS: usize = 50;
 
-/// The two releases that are not the current one, in turn.
+/// One of the two releases that are not the current one, in turn.
 fn another(current: &str, number: usize) -> String {
     let all = ["cart-1", "cart-2", "cart-3"];
     let others: Vec<_> = all.into_iter().filter(|name| *name != current).collect();
     others[number % others.len()].to_owned()
 }
 
-/// What each operator would do, all looking at the same world.
+/// The plan of each operator, all from the same read model.
 fn plans(shop: &Shop, world: &World, round: usize) -> Vec<Plan> {
     let pin = world.pin(&Key::new(&shop.target.namespace, "cart-dev"));
     let current = pin.unwrap().release.to_string();
@@ -39,7 +39,7 @@ fn plans(shop: &Shop, world: &World, round: usize) -> Vec<Plan> {
     (0..OPERATORS).map(plan).collect()
 }
 
-/// Fifty operators plan the same pin's next move, and all apply at once.
+/// Fifty operators plan the next move of the same ReleasePin, and all apply at the same time.
 pub async fn one_of_fifty_wins(target: Arc<Target>) {
     let shop = Shop::open(&target, &["cart"]).await;
     let clients: Vec<_> = (0..OPERATORS)
@@ -95,7 +95,7 @@ pub async fn one_of_fifty_wins(target: Arc<Target>) {
     );
 }
 
-/// The same with as many processes, none of which moves the pin before all have planned.
+/// The same with as many processes; all plan before the first of them applies.
 pub async fn one_of_many_processes_wins(target: Arc<Target>) {
     let shop = Shop::open(&target, &["cart"]).await;
     let processes = sized(6, OPERATORS);
@@ -147,12 +147,12 @@ pub async fn one_of_many_processes_wins(target: Arc<Target>) {
     );
 }
 
-/// The same on a repository: none of the processes commits before all have planned.
+/// The same on a repository: all processes plan before the first of them commits.
 pub async fn one_of_many_commits_wins(target: Arc<Target>) {
     let shop = Shop::open(&target, &["cart"]).await;
     let processes = sized(4, 20);
     let before = target.git("rev-list --count HEAD");
-    // Whoever commits waits for this file, and so all of them do.
+    // Every commit waits for this lock file, so all processes wait.
     let notes = target.home.path().join("deploy/.git/bowline");
     std::fs::create_dir_all(&notes).unwrap();
     let turn = std::fs::File::create(notes.join("lock")).unwrap();
@@ -167,7 +167,7 @@ pub async fn one_of_many_commits_wins(target: Arc<Target>) {
         .collect();
     let inode = std::os::unix::fs::MetadataExt::ino(&turn.metadata().unwrap());
     let inode = format!(":{inode} ");
-    // Who waits is told once or twice while others come and go: `1: -> FLOCK ADVISORY WRITE pid ...`.
+    // The kernel lists a waiting process once or twice: `1: -> FLOCK ADVISORY WRITE pid ...`.
     let waiting = || {
         let locks = std::fs::read_to_string("/proc/locks").unwrap();
         let waiting = locks.lines().filter(|line| line.contains("->"));

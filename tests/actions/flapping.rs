@@ -1,4 +1,4 @@
-//! A pin whose status is written again and again while a person types.
+//! The status of a ReleasePin changes again and again while a user types.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use crate::place::Target;
 use crate::shop::{Shop, done};
 use crate::{HANG, sized};
 
-/// How often a controller writes the status of a pin whose health flaps.
+/// The interval between two status writes of a ReleasePin whose health flaps.
 const PACE: Duration = Duration::from_millis(20);
 
-/// Writes the status of a pin for ever, at a pace or as fast as it goes, and counts.
+/// Writes the status of a ReleasePin for ever, at a pace or as fast as possible, and counts the writes.
 async fn flap(client: Client, pace: Option<Duration>, count: watch::Sender<usize>) {
     let pins: Api<ReleasePin> = Api::default_namespaced(client);
     let mut ticks = tokio::time::interval(pace.unwrap_or(PACE));
@@ -30,7 +30,7 @@ async fn flap(client: Client, pace: Option<Duration>, count: watch::Sender<usize
         pins.patch_status("cart-dev", &params, &health)
             .await
             .unwrap();
-        // What no rule reads is no change either.
+        // A change of metadata that no rule reads is not a conflict either.
         let note =
             json!({"metadata": {"annotations": {"example.com/seen": count.borrow().to_string()}}});
         let note = Patch::Merge(note);
@@ -42,7 +42,7 @@ async fn flap(client: Client, pace: Option<Duration>, count: watch::Sender<usize
 pub async fn a_status_that_flaps_stops_nobody(target: Arc<Target>) {
     let shop = Shop::open(&target, &["cart"]).await;
     let rounds = sized(3, 40);
-    // How many writes a person's typing takes, at fifty a second.
+    // The number of status writes while a user types, at fifty a second.
     let typed = sized(10, 100);
     for (title, pace, writers) in [
         ("50 times a second", Some(PACE), 1),

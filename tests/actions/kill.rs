@@ -1,4 +1,4 @@
-//! kill -9 at every step of an action: a second run brings it to its end, and nothing is done twice.
+//! kill -9 at every step of an action: a second run completes it, and no step is done twice.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::Command;
@@ -19,8 +19,8 @@ use crate::shop::Shop;
 use crate::user::{User, ended};
 use crate::{HANG, sized};
 
-/// A verb that is killed: how the world is before it, how the program is called, and what has to be so
-/// once it was run a second time, given the pin of before.
+/// A command that is killed: the preparation, the command line, and the check after a second run, which gets
+/// the ReleasePin from before.
 struct Row {
     title: &'static str,
     before: fn(&Shop) -> BoxFuture<'_, ()>,
@@ -55,7 +55,7 @@ const ROWS: [Row; 4] = [
     },
 ];
 
-/// The pin in prod has moved to a release, once, and is held as often as it should be.
+/// Checks that the ReleasePin in prod moved to a release once, and has the expected number of holds.
 async fn moved_once(shop: &Shop, before: Option<ReleasePin>, release: &str, holds: usize) {
     let after = shop.pins().get("cart-prod").await.unwrap();
     assert_eq!(after.spec.effective_release(Timestamp::now()), release);
@@ -69,7 +69,7 @@ async fn moved_once(shop: &Shop, before: Option<ReleasePin>, release: &str, hold
     );
 }
 
-/// Makes releases that nobody needs.
+/// Creates releases that no ReleasePin needs.
 async fn unused(shop: &Shop) {
     for version in ["8", "9"] {
         let name = format!("cart-{version}");
@@ -85,7 +85,7 @@ async fn unused(shop: &Shop) {
     }
 }
 
-/// What nobody needs is gone, and what a pin names is there.
+/// Checks that the unused releases are deleted, and that the release of each ReleasePin exists.
 async fn collected(shop: &Shop) {
     for (name, stays) in [
         ("cart-1", true),
@@ -98,7 +98,7 @@ async fn collected(shop: &Shop) {
     }
 }
 
-/// Edits the pin in prod as somebody with kubectl does.
+/// Edits the ReleasePin in prod, as a user does with kubectl.
 async fn set(shop: &Shop, release: &str) {
     if shop.pins().get_opt("cart-prod").await.unwrap().is_none() {
         shop.pin("cart", "prod", release).await;
@@ -117,14 +117,14 @@ async fn remove(shop: &Shop) {
     shop.pins().delete("cart-prod", &params).await.unwrap();
 }
 
-/// Where a run is held: at the how manieth write, and whether the API has answered it.
+/// The write at which a run is stopped: its number, and whether the API has answered it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Step {
     write: usize,
     answered: bool,
 }
 
-/// Counts writes, and holds one of them.
+/// Counts writes, and stops one of them.
 #[derive(Default)]
 struct Holder {
     seen: Mutex<Seen>,
@@ -154,7 +154,7 @@ impl Holder {
         })
     }
 
-    /// Takes note of a write and tells whether it is held.
+    /// Counts a write, and returns whether it is stopped.
     fn see(&self, write: Write) -> bool {
         let mut seen = self.seen.lock().unwrap();
         let (id, answered) = (write.id, write.answered);
@@ -165,7 +165,7 @@ impl Holder {
         place.is_some_and(|write| seen.hold == Some(Step { write, answered }))
     }
 
-    /// Begins to count anew; returns what was written since the last time.
+    /// Starts to count again. Returns the writes since the last call.
     fn begin(&self, hold: Option<Step>) -> Vec<Write> {
         let new = Seen {
             writes: Vec::new(),
@@ -186,7 +186,8 @@ pub async fn a_second_run_finishes_what_was_killed(target: Arc<Target>) {
     let begun = Instant::now();
     for _ in 0..sized(1, 5) {
         for row in ROWS {
-            // A run that nobody kills tells the steps; one before it leaves the world as others find it.
+            // A run that is not killed shows the steps; a run before it creates the state that later runs
+            // find.
             let mut writes = Vec::new();
             for _ in 0..2 {
                 (row.before)(&shop).await;
@@ -227,7 +228,7 @@ pub async fn a_second_run_finishes_what_was_killed(target: Arc<Target>) {
     );
 }
 
-/// Runs a line until it comes to a step, and kills it there.
+/// Runs a command line up to a step, and kills it there.
 async fn kill_at(holder: &Arc<Holder>, user: &User, line: &str, step: Step) {
     holder.begin(Some(step));
     let mut run = user.start(line);
@@ -243,13 +244,14 @@ async fn kill_at(holder: &Arc<Holder>, user: &User, line: &str, step: Step) {
     holder.begin(None);
 }
 
-/// A set that is interrupted in the middle of its second change.
+/// A set of changes that is interrupted in the middle of its second change.
 pub async fn an_interrupt_ends_a_set_between_two_changes(target: Arc<Target>) {
     let shop = Shop::open(&target, &["a", "b", "c"]).await;
     let holder = Arc::new(Holder::default());
     let proxy = Proxy::start(shop.client.clone(), holder.gate()).await;
     let user = User::with(&target, proxy.flags(&target));
-    // Each change claims, writes its pin and its entry; the pin of b is the second write of the second.
+    // Each change writes a claim, its ReleasePin and its audit entry; the ReleasePin of b is the second write
+    // of the second change.
     holder.begin(Some(Step {
         write: 4,
         answered: false,
@@ -287,7 +289,7 @@ pub async fn an_interrupt_ends_a_set_between_two_changes(target: Arc<Target>) {
         "error: c-staging: not started: the set was aborted before this change\n"
     );
     assert!(shop.pins().get_opt("c-staging").await.unwrap().is_none());
-    // Again, it goes on where it was.
+    // A second run continues.
     let (out, _) = user.done(line).await;
     assert!(
         out.ends_with("c in staging: nothing -> c-2 (revision 1)\n"),

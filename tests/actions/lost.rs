@@ -1,4 +1,4 @@
-//! Answers that are lost on the way, for every write of an action in turn.
+//! Answers that are lost, for every write of an action in turn.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,12 +12,12 @@ use crate::shop::{Shop, done};
 use crate::sized;
 use crate::user::User;
 
-/// The writes of an action: the claim, the pin, its entry.
+/// The writes of an action: the claim, the ReleasePin, the audit entry.
 const WRITES: [&str; 3] = ["releases", "releasepins", "auditentries"];
 
 pub async fn answers_that_are_lost_change_nothing(target: Arc<Target>) {
     let shop = Shop::open(&target, &["cart"]).await;
-    // Which write of the action loses its answer; none once it has.
+    // The number of the write that loses its answer; `usize::MAX` afterwards.
     let armed = Arc::new(AtomicUsize::new(usize::MAX));
     let lost = Arc::new(AtomicUsize::new(0));
     let gate: Gate = {

@@ -1,11 +1,12 @@
-//! Proofs about actions, through the engine and through the program: one winner of many, nothing done
-//! twice, nothing lost, nothing rewritten unseen, nonsense refused with a reason.
+//! Proofs about actions, through the engine and through the program: one winner of many, no step done twice,
+//! no change lost, no audit entry rewritten unnoticed, invalid commands refused with a reason.
 //!
-//! Every proof runs on the embedded API and on a real cluster, as `embedded::proof` and `cluster::proof`,
-//! in a short form; those that apply to a repository run on one too, as `repository::proof`. `BOWLINE_FULL=1 cargo test --test actions -- --nocapture` runs the long one and prints
-//! what it measured; a word before `--` chooses a proof.
+//! Every proof runs on the embedded API and on a real cluster, as `embedded::proof` and `cluster::proof`, in
+//! a short form; the proofs that apply to a repository also run on one, as `repository::proof`.
+//! `BOWLINE_FULL=1 cargo test --test actions -- --nocapture` runs the long form and prints its measurements;
+//! a word before `--` chooses a proof.
 
-// Clippy allows it in `#[test]` functions only, not in what they share.
+// Clippy allows it only in `#[test]` functions, not in shared code.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../cluster/mod.rs"]
@@ -38,7 +39,7 @@ use std::time::Duration;
 use libtest_mimic::{Arguments, Failed, Trial};
 use place::{Place, Target};
 
-/// Nothing takes this long; what does hangs.
+/// The longest wait of a proof.
 const HANG: Duration = Duration::from_secs(60);
 
 /// Chooses between the short and the full form.
@@ -62,7 +63,7 @@ macro_rules! proofs {
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // The short forms wait for servers more than they compute; the long ones measure, one at a time.
+    // The short forms mostly wait for servers; the long forms measure, so they run one at a time.
     arguments.test_threads.get_or_insert(sized(3, 1));
     let proofs = proofs![
         stories::from_the_first_deployment_to_gc,
@@ -85,8 +86,8 @@ fn main() -> ExitCode {
         nonsense::clocks_that_disagree_do_no_harm,
         nonsense::names_as_long_as_they_may_be,
     ];
-    // A repository has no status to wait for or to flap, no claims to race for, no requests to lose and no
-    // entries to change: what is proved of these is left out. Kills and lost pushes are in tests/release.
+    // A repository has no status, no claims, no requests that get lost and no entries to change, so the
+    // proofs about these are left out. tests/release kills commands and loses pushes.
     let on_repository = proofs![
         stories::from_the_first_deployment_to_gc,
         contention::one_of_many_commits_wins,
@@ -128,7 +129,7 @@ fn main() -> ExitCode {
         }
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
-    // The servers end here, before the process does.
+    // The servers end before the process does.
     drop(cluster);
     conclusion.exit_code()
 }

@@ -1,9 +1,9 @@
-//! What makes no sense, or is at the edge of it: each is refused with what, which and what to do, or done.
+//! Invalid and borderline commands: each is refused with a message and a next step, or executed.
 
 use std::sync::Arc;
 
 use bowline::api::DeploymentPipeline;
-use bowline::engine::apply::{Applied, apply};
+use bowline::subjects::release_pin::apply::{Applied, apply};
 use jiff::{SignedDuration, Timestamp};
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -44,14 +44,14 @@ pub async fn what_is_not_there_is_named(target: Arc<Target>) {
         (
             "rollback cart -e staging --to cart-1",
             1,
-            "cart is not deployed in staging\nhint: promote to it, or: bowline deploy cart --environment staging",
+            "cart is not deployed in staging\nhint: to deploy it there: bowline promote cart --from dev --to staging",
         ),
         (
             "deploy cart -e staging --release cart-1",
             5,
             "staging is not a first environment of the pipeline\nhint: deploy to dev and promote",
         ),
-        ("unpin cart -e dev", 1, "cart has no such hold in dev"),
+        ("unpin cart -e dev", 1, "cart has no hold in dev"),
         ("deploy", 2, "--environment"),
         ("deploy -e dev", 2, "hint: "),
         ("history cart -e moon", 1, "cart is not deployed in moon"),
@@ -80,7 +80,7 @@ pub async fn a_pipeline_that_leads_in_a_circle_is_refused(target: Arc<Target>) {
     }
     let ran = user.ends("status", 0, "").await;
     assert!(ran.out.contains("lead in a circle"), "{}", ran.out);
-    // Who says why goes all the same.
+    // With a reason, the command is executed.
     user.done("deploy cart -e dev --release cart-1 --skip-path --reason circle")
         .await;
 }
@@ -139,7 +139,7 @@ pub async fn a_pin_whose_release_is_gone_can_be_rolled_back(target: Arc<Target>)
 pub async fn clocks_that_disagree_do_no_harm(target: Arc<Target>) {
     let shop = Shop::open(&target, &["cart"]).await;
     let user = User::of(&target);
-    // One operator's clock is an hour fast, another's an hour slow.
+    // The clock of one operator is an hour fast, the clock of another an hour slow.
     for (operation, hours, release) in [("fast", 1, "cart-1"), ("slow", -1, "cart-3")] {
         let off = SignedDuration::from_hours(hours);
         let plan = shop.deployment(&shop.feed().await.world(), release, operation, operation);
@@ -147,7 +147,7 @@ pub async fn clocks_that_disagree_do_no_harm(target: Arc<Target>) {
         let done = apply(&shop.client, &plan, &plan.items[0], &clock).await;
         assert!(matches!(done, Ok(Applied::Done(_))), "{done:?}");
     }
-    // A hold that begins in an hour holds already: it says until when, and not from when.
+    // A hold whose start is in an hour is active already: only its end matters.
     let since = Timestamp::now() + SignedDuration::from_hours(1);
     let hold = json!([{"id": "h", "owner": "bob", "since": since, "release": "cart-2"}]);
     let (params, hold) = (
@@ -162,7 +162,7 @@ pub async fn clocks_that_disagree_do_no_harm(target: Arc<Target>) {
     )
     .await;
     user.done("unpin cart -e dev").await;
-    // The order is that of the revisions, whatever the clocks said.
+    // The entries are in the order of the revisions, whatever the clocks showed.
     let entries = shop.chain("cart-dev").await.into_iter();
     let operations: Vec<_> = entries.map(|entry| entry.spec.operation).collect();
     assert_eq!(
@@ -210,7 +210,7 @@ pub async fn names_as_long_as_they_may_be(target: Arc<Target>) {
         .done(&format!("history {component} -e {environment}"))
         .await;
     assert_eq!(history.lines().count(), 5, "{history}");
-    // One more is refused, with how many there may be.
+    // One more is refused, with the limit in the message.
     user.ends(
         &format!("deploy {component}x -e dev --release x"),
         1,

@@ -1,17 +1,18 @@
-//! Races for a release, between who pins it and who removes it: no pin is left without its release.
+//! Races between a process that pins a release and a process that deletes it: no ReleasePin loses its
+//! release.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bowline::api::{Release, audit::AuditEntry, labels};
-use bowline::engine::actions::gc::{self, Candidate, Collection, Gc};
-use bowline::engine::apply::{Applied, ApplyError, apply};
-use bowline::engine::audit;
-use bowline::engine::collect::{Collected, Collector};
-use bowline::engine::recording::Scribe;
 use bowline::engine::world::Key;
 use bowline::engine::world::feed::Feed;
+use bowline::subjects::release_pin::actions::gc::{self, Candidate, Collection, Gc};
+use bowline::subjects::release_pin::apply::{Applied, ApplyError, apply};
+use bowline::subjects::release_pin::audit;
+use bowline::subjects::release_pin::collect::{Collected, Collector};
+use bowline::subjects::release_pin::recording::Scribe;
 use futures::future::join;
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -22,27 +23,27 @@ use crate::place::Target;
 use crate::shop::Shop;
 use crate::sized;
 
-/// The release that is fought over, and the one that runs meanwhile.
+/// The release of the race, and the release that runs meanwhile.
 const WANTED: &str = "cart-1";
 const BASE: &str = "cart-2";
 const PIN: &str = "cart-dev";
 
-/// One component, one pin, one release that nobody names.
+/// One component, one ReleasePin, one release that no ReleasePin names.
 struct Arena {
     shop: Shop,
     feed: Feed,
     body: Release,
-    /// Decides who begins when; the same in every run.
+    /// Decides which side begins and when; the same in every run.
     dice: AtomicUsize,
 }
 
-/// How the rounds ended.
+/// The results of the rounds.
 #[derive(Debug, Default)]
 struct Score {
     moved: usize,
     removed: usize,
     put_back: usize,
-    /// Pins that name what is not there.
+    /// ReleasePins that name a release that does not exist.
     dangling: usize,
 }
 
@@ -64,7 +65,7 @@ impl Arena {
         }
     }
 
-    /// Makes the release anew, and a pin that does not name it.
+    /// Creates the release again, and a ReleasePin that does not name it.
     async fn reset(&mut self) {
         let releases = self.shop.releases();
         let params = PatchParams::default();
@@ -100,7 +101,7 @@ impl Arena {
             .await;
     }
 
-    /// Moves the pin as kubectl does: without a claim, without an operation.
+    /// Moves the ReleasePin as kubectl does: without a claim, without an operation.
     async fn point(&self, release: &str) {
         let patch = Patch::Merge(json!({"spec": {"releaseRef": {"name": release}}}));
         let params = PatchParams::default();
@@ -141,7 +142,7 @@ impl Arena {
         became
     }
 
-    /// Moves the pin as bowline does.
+    /// Moves the ReleasePin as bowline does.
     async fn deploy(&self, round: usize, patience: usize) -> Result<Applied, ApplyError> {
         let operation = format!("deploy-{round}");
         let plan = {
@@ -152,7 +153,7 @@ impl Arena {
         apply(&self.shop.client, &plan, &plan.items[0], &Timestamp::now).await
     }
 
-    /// Lets some requests go by, so that the two sides meet in every order.
+    /// Waits for some requests, so that the two sides meet in every order.
     async fn hesitate(&self, most: usize) {
         let mut dice = self.dice.load(Ordering::Relaxed);
         dice ^= dice << 13;
@@ -164,7 +165,7 @@ impl Arena {
         }
     }
 
-    /// Counts what a round left behind.
+    /// Counts the result of a round.
     async fn count(&self, score: &mut Score) {
         let pin = self.shop.pins().get(PIN).await.unwrap();
         let named = &pin.spec.release_ref.name;
@@ -176,9 +177,9 @@ impl Arena {
         }
     }
 
-    /// The record of everything is whole.
+    /// Checks that the audit trail is complete.
     async fn verifies(&self) {
-        // What kubectl did is put on record by whoever comes next.
+        // The audit recorder writes the missing entries for the changes of kubectl.
         let (client, namespace) = (&self.shop.client, &self.shop.target.namespace);
         let scribe = Scribe::new(client, namespace, Timestamp::now()).await;
         let pin = self.shop.pins().get(PIN).await.unwrap();
@@ -207,14 +208,14 @@ fn rounds(target: &Target, short: usize, embedded: usize, cluster: usize) -> usi
     sized(short, full)
 }
 
-/// How many times as long a race goes on that one side has always won so far.
+/// How many times longer a race may run while one side has always won.
 const PATIENCE: usize = 20;
 
 pub async fn gc_leaves_no_pin_without_its_release(target: Arc<Target>) {
     let mut arena = Arena::open(&target).await;
     let rounds = rounds(&target, 40, 10_000, 1_600);
     let mut score = Score::default();
-    // A race that one side always wins proves little: it goes on until both have won, for a while.
+    // A race that one side always wins proves little: it continues until both sides have won, up to a limit.
     for round in 0..rounds * PATIENCE {
         if round >= rounds && score.moved > 0 && score.removed > 0 {
             break;
@@ -225,12 +226,12 @@ pub async fn gc_leaves_no_pin_without_its_release(target: Arc<Target>) {
             arena.hesitate(4).await;
             arena.collect(&plan).await
         };
-        // Who collects needs more requests before it matters.
+        // The collection sends more requests before its critical one.
         let (deployed, collected) = join(arena.deploy(round, 40), collecting).await;
         if let Some(Collected::PutBack(_)) = &collected {
             score.put_back += 1;
         }
-        // Whoever is told that it was done finds it done.
+        // A reported success is a real one.
         let pin = arena.shop.pins().get(PIN).await.unwrap();
         assert_eq!(
             deployed.is_ok(),
@@ -249,7 +250,7 @@ pub async fn a_blind_delete_leaves_no_pin_without_its_release(target: Arc<Target
     let mut arena = Arena::open(&target).await;
     let rounds = rounds(&target, 40, 10_000, 1_600);
     let mut score = Score::default();
-    // A race that one side always wins proves little: it goes on until both have won, for a while.
+    // A race that one side always wins proves little: it continues until both sides have won, up to a limit.
     for round in 0..rounds * PATIENCE {
         if round >= rounds && score.moved > 0 && score.removed > 0 {
             break;
@@ -282,7 +283,7 @@ pub async fn gc_puts_back_what_a_pin_names_without_a_claim(target: Arc<Target>) 
         let plan = arena.collection(round);
         let pointing = async {
             arena.hesitate(40).await;
-            // Nobody names what is not there.
+            // No ReleasePin names a release that does not exist.
             if arena
                 .shop
                 .releases()

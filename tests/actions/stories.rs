@@ -1,4 +1,4 @@
-//! Every action as a person takes it, with the program, on every target.
+//! Every action of a user, with the program, on every target.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::place::Target;
 use crate::shop::Shop;
 use crate::user::{Ran, User, ended};
 
-/// What stands for a controller: a lock beside an embedded store, a Lease in a cluster.
+/// Replaces a controller: a lock file beside an embedded store, a Lease in a cluster.
 struct Controller {
     _lock: Option<Lock>,
 }
 
 impl Controller {
-    /// Keeps the program from running controllers of its own beside an embedded store.
+    /// Keeps the program from running its own controllers on an embedded store.
     fn keep_out(target: &Target) -> Option<Lock> {
         let store = target.home.path().join("store.db");
         let embedded = target.name == "embedded";
@@ -47,7 +47,8 @@ impl Controller {
     }
 }
 
-/// A pin is as the controller leaves it: seen, and ready or not. A repository has no status to say it in.
+/// Writes the status of a ReleasePin as the controller does: observed, and ready or not. A repository has no
+/// status.
 async fn observed(shop: &Shop, pin: &str, ready: bool, outcomes: Value) {
     if shop.target.repository().is_some() {
         return;
@@ -81,9 +82,10 @@ fn json(ran: &Ran) -> Value {
 pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     let shop = Shop::open(&target, &["cart", "search"]).await;
     let user = User::of(&target);
-    // What controllers would write is written here.
+    // The test itself writes the status that controllers would write.
     let lock = Controller::keep_out(&target);
-    // Without status, claims and snapshots, what rests on them is left out; each place says so.
+    // A repository has no status, claims and snapshots, so steps that need them are left out; each place says
+    // so.
     let repository = target.repository().is_some();
     let ends = async |line: &str, code: i32, words: &str| {
         let ran = user.run(line).await;
@@ -94,7 +96,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
         ran
     };
 
-    // A release that is not ready is not promoted; nor is one without a path.
+    // A release that is not ready is not promoted, and a release is not promoted without a path.
     let promote = "promote cart --from dev --to staging";
     if repository {
         let ran = ends(&format!("{promote} --dry-run"), 3, "nothing -> cart-2").await;
@@ -106,7 +108,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     observed(&shop, "cart-dev", true, json!([])).await;
     ends("promote cart --from dev --to prod", 5, "--skip-path").await;
 
-    // A dry run shows the rendered change and touches nothing.
+    // A dry run shows the rendered change and writes nothing.
     shop.pin("cart", "staging", "cart-1").await;
     let before = shop.pins().get("cart-staging").await.unwrap();
     let ran = ends(&format!("{promote} --dry-run"), 3, "cart-1 -> cart-2").await;
@@ -134,13 +136,13 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
         before.metadata.resource_version
     );
 
-    // Done once; the second time it is there already.
+    // The second run reports that nothing is to do.
     ends(promote, 0, "cart in staging: cart-1 -> cart-2 (revision 2)").await;
     ends(promote, 0, "(no change)").await;
     let name = ends(&format!("{promote} -o name"), 0, "").await;
     assert_eq!(name.out, "releasepin.openchoreo.dev/cart-staging\n");
 
-    // Production is asked for, a set is all or nothing.
+    // Production needs a confirmation; a set is applied completely or not at all.
     observed(&shop, "cart-staging", true, json!([])).await;
     let onward = "promote cart --from staging --to prod";
     ends(
@@ -163,19 +165,19 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     )
     .await;
 
-    // Holds stop what moves pins, and are lifted by name.
+    // A hold stops all moves, and is lifted by its name.
     ends("pin cart -e dev --until 4h --reason INC-42", 0, "1 hold").await;
     ends("deploy cart -e dev --release cart-3", 5, "INC-42, until ").await;
     ends("unpin cart -e dev", 0, "cart in dev: cart-2").await;
     ends("deploy cart -e dev --release cart-3", 0, "cart-2 -> cart-3").await;
 
-    // A release of what the definitions say now is shown, and made only when it is deployed.
+    // A release of the current definitions is shown, and created only when it is deployed.
     let count = async || {
         let all = shop.releases().list_metadata(&ListParams::default()).await;
         all.unwrap().items.len()
     };
     let before = count().await;
-    // On a repository it refers to the definitions where they were pushed; tests/release has that.
+    // On a repository it refers to the pushed definitions; tests/release covers that.
     let made = if repository { 0 } else { 1 };
     if repository {
         ends("deploy search -e dev --dry-run", 5, "by reference").await;
@@ -200,13 +202,13 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     assert_eq!(count().await, before + made);
     ends(deploy, 0, "(no change)").await;
 
-    // A release that is called bad goes nowhere.
+    // A release that is marked bad is not deployed or promoted.
     observed(&shop, "cart-dev", true, json!([])).await;
     ends("mark bad cart-3", 5, "add --reason").await;
     ends(
         "mark bad cart-3 --note leaks --dry-run",
         3,
-        "cart-3 is marked bad",
+        "cart-3 would be marked bad",
     )
     .await;
     ends(
@@ -218,7 +220,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     ends("mark bad cart-3", 0, "already").await;
     ends(promote, 5, "release cart-3 is marked bad").await;
 
-    // Without a controller nobody knows what was good.
+    // Without a controller, the last good release is not known.
     drop(lock);
     ends("rollback cart -e prod --yes", 5, "no controller runs").await;
     let _controller = match repository {
@@ -246,7 +248,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     };
     let outcomes = json!([ran(1, "cart-2", true), ran(2, "cart-3", true)]);
     observed(&shop, "cart-prod", false, outcomes).await;
-    // The newest that was healthy is bad by now; on a repository one says where to.
+    // The newest healthy release is marked bad by now; on a repository the user names the target.
     let back = match repository {
         true => "rollback cart -e prod --to cart-2 --yes",
         false => "rollback cart -e prod --yes",
@@ -266,8 +268,8 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     )
     .await;
 
-    // Undone, and done again.
-    ends("undo cart -e prod --yes", 0, "lifts the hold").await;
+    // Undo, and do it again.
+    ends("undo cart -e prod --yes", 0, "removes the hold").await;
     ends("undo cart -e prod --yes", 0, "cart-1 -> cart-2, 1 hold").await;
     ends(
         "undo search -e staging",
@@ -282,7 +284,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     )
     .await;
 
-    // What nobody needs goes, and only that.
+    // Only releases that no ReleasePin needs are deleted.
     ends(
         "gc",
         0,
@@ -302,7 +304,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
         "freed",
     )
     .await;
-    // Nobody claims cart-1 on a repository, and no ReleasePin names it.
+    // On a repository there is no claim on cart-1, and no ReleasePin names it.
     let mut removed: Vec<&str> = collected.out.lines().collect();
     removed.sort_unstable();
     let expected = [
@@ -311,7 +313,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     ];
     assert_eq!(removed, expected[..2 - made]);
 
-    // Everything is on record.
+    // The audit trail is complete.
     ends("audit verify", 0, "valid").await;
     let entries = json(&ends("audit list -o json", 0, "").await);
     let actions: Vec<&str> = entries["items"]

@@ -1,4 +1,4 @@
-//! One changed byte in what is stored of an audit entry, behind the back of the API.
+//! One byte of a stored audit entry is changed in the storage, without the API.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use crate::shop::Shop;
 use crate::sized;
 use crate::user::User;
 
-/// The places in a value that hold text, as JSON pointers.
+/// The places with text in a value, as JSON pointers.
 fn leaves(value: &Value, path: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {

@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use bowline::api::Release;
-use bowline::embedded::Embedded;
 use bowline::engine::presence;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use kube_embedded::Embedded;
 use serde_json::{Value, json};
 
 use super::run;
 
-/// The store of one story, filled with the worked example.
+/// The store of one test, filled with the worked example.
 struct Shop {
     home: tempfile::TempDir,
     store: PathBuf,
-    /// Kept, so that no controllers run and nothing is there but what a story puts there.
+    /// Held, so that no controllers run and the store contains only the objects of the test.
     _controllers: File,
 }
 
@@ -42,7 +42,7 @@ impl Shop {
         run(self.home.path(), &words)
     }
 
-    /// Runs a line that has to end well.
+    /// Runs a command line that must succeed.
     fn done(&self, line: &str) -> (String, String) {
         let (code, out, err) = self.run(line);
         assert_eq!(code, 0, "{line}: {err}");
@@ -55,25 +55,27 @@ impl Shop {
         assert!(err.contains(why), "{line}: {err} has no {why:?}");
     }
 
-    /// Applies a text.
+    /// Applies a YAML text.
     fn apply(&self, text: &str) {
         let file = self.home.path().join("applied.yaml");
         std::fs::write(&file, text).unwrap();
         self.done(&format!("apply -f {}", file.display()));
     }
 
-    /// Makes the release of another image.
+    /// Creates a release with another image.
     fn release(&self, version: &str) {
         let workload = example("workloads/cart.yaml");
         self.apply(&workload.replace("v0.9.0", version));
         self.done(&format!("release create cart --version {version}"));
     }
 
-    /// Deletes a release as garbage collection would, which a policy keeps others from.
+    /// Deletes a release as garbage collection does; a policy refuses that to others.
     fn collect(&self, name: &str) {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
-            let store = Embedded::open(&self.store, "gc").await.unwrap();
+            let store = Embedded::open(&self.store, "gc", bowline::api::store_setup())
+                .await
+                .unwrap();
             let releases: Api<Release> = Api::namespaced(store.client("default"), "default");
             let unclaimed = json!({"metadata": {"labels": {"bowline.dev/pinned": null}}});
             let patch = Patch::Merge(&unclaimed);
@@ -90,7 +92,7 @@ fn example(path: &str) -> String {
     std::fs::read_to_string(examples.join(path)).unwrap()
 }
 
-/// What the objects of a JSON diff are and how they changed.
+/// The objects of a JSON diff, and how each changed.
 fn changes(json: &str) -> Vec<String> {
     let diff: Value = serde_json::from_str(json).unwrap();
     let objects = diff["objects"].as_array().unwrap().iter();
@@ -116,7 +118,7 @@ fn environments_revisions_and_what_is_there() {
     shop.done("promote cart --from development --to staging --unready --reason first");
     shop.done("deploy cart -e development --release cart-v2 --reason INC-42");
 
-    // Two environments, each with its own settings; their own namespaces are no difference.
+    // Two environments, each with its own settings; the namespace of an environment is not a difference.
     let (out, said) = shop.done("diff cart --from staging --to development");
     assert!(out.contains("~ Deployment.apps cart: "), "{out}");
     assert!(
@@ -142,7 +144,7 @@ fn environments_revisions_and_what_is_there() {
     assert_eq!(out, "no changes\n");
     assert!(!said.contains("left out"), "{said}");
 
-    // Revisions, by each of their names.
+    // Revisions, in all notations.
     let (by_default, said) = shop.done("diff cart -e development -o unified");
     assert!(
         by_default.starts_with("--- a/core/ConfigMap/"),
@@ -176,7 +178,7 @@ fn environments_revisions_and_what_is_there() {
     assert_eq!(rows[1][5..], ["current", "INC-42"]);
     assert_eq!(rows[2][..3], ["1", "cart-v1", "Deploy"]);
     assert_eq!(rows.len(), 3, "{listed}");
-    // The same but for the ages, which go on.
+    // The same, except for the ages, which increase.
     let (history, _) = shop.done("history cart -e development");
     for (same, row) in table(&history).iter().zip(&rows) {
         assert_eq!((&same[..4], &same[5..]), (&row[..4], &row[5..]));
@@ -190,7 +192,7 @@ fn environments_revisions_and_what_is_there() {
     assert_eq!(json[0]["cause"]["reason"], "INC-42");
     assert_eq!(json[1]["content"]["release"]["name"], "cart-v1");
 
-    // What is there: nothing, then all of it, then something else.
+    // Live objects: none, then all of them, then a changed one.
     let live = "diff cart -e development --live -o json";
     let (nothing, said) = shop.done(live);
     assert!(
@@ -215,7 +217,7 @@ fn environments_revisions_and_what_is_there() {
     let (noise, _) = shop.done("diff cart -e development --live --noise");
     assert!(noise.contains("managedFields"), "{noise}");
 
-    // A release that is gone is said to be.
+    // The diff reports a deleted release.
     shop.collect("cart-v1");
     shop.ends(
         "diff cart -e development",
@@ -299,7 +301,7 @@ fn what_cannot_be_compared_is_refused() {
     ] {
         shop.ends(line, code, why);
     }
-    // A data plane behind a context that the kubeconfig does not have.
+    // A data plane with a context that the kubeconfig does not have.
     let plane = example("environments/data-plane.yaml");
     shop.done("delete dataplane local");
     shop.ends(
@@ -328,7 +330,7 @@ fn releases_are_compared_however_they_are_stored() {
     assert!(said.contains("before: release cart-v1, read 20"), "{said}");
     assert!(said.contains("after: release cart-v2, read 20"), "{said}");
 
-    // The same definitions by git reference are the same.
+    // The same definitions by git reference show no difference.
     let tree = shop.home.path().join("platform");
     let remote = shop.home.path().join("platform.git");
     let git = |arguments: &[&str]| {

@@ -1,4 +1,4 @@
-//! How actions end: a message says that the change was made, and an error never exits with 0.
+//! How actions end: after a change, a message says so, and an error never exits with 0.
 
 use std::fs::File;
 use std::io::Read;
@@ -55,7 +55,7 @@ fn an_action_whose_result_cannot_be_printed_exits_0_once_the_change_is_made() {
     let (out, _) = small.done("history cart -e dev -o json");
     let revisions: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(revisions.as_array().unwrap().len(), 5, "{out}");
-    // A verb that only reads fails where its result cannot be printed.
+    // A verb that only reads fails if its result cannot be printed.
     for line in ["status", "get releases", "pin cart -e dev --dry-run"] {
         let (code, said) = into_full(line);
         assert_eq!(code, 1, "{line}: {said}");
@@ -67,7 +67,7 @@ fn an_action_whose_result_cannot_be_printed_exits_0_once_the_change_is_made() {
 #[test]
 fn an_action_that_nobody_observes_exits_0_and_says_how_to_go_on() {
     let small = Small::new();
-    // Nobody can lock a directory for writing.
+    // A directory in place of the lock file cannot be locked.
     std::fs::create_dir(presence::lock_file(&small.store)).unwrap();
     let (out, said) = small.done("deploy cart -e dev --release cart-1");
     assert!(out.contains("cart-1 (revision 1)"), "{out}");
@@ -111,7 +111,7 @@ fn a_rollout_that_is_not_ready_in_time_exits_1_and_says_that_the_change_was_made
         said.contains("error: the change was made, but it is not ready in time: cart in dev: no controller has observed the change yet\nhint: "),
         "{said}"
     );
-    // The same once more changes nothing, and waits.
+    // A second run changes nothing, and waits.
     let (out, said) = small.ends(line, 1);
     assert!(out.contains("(no change)"), "{out}");
     assert!(
@@ -123,7 +123,8 @@ fn a_rollout_that_is_not_ready_in_time_exits_1_and_says_that_the_change_was_made
 #[test]
 fn a_rollout_that_no_time_helps_ends_the_wait() {
     let small = Small::new();
-    // Two EnvSettings for one place: the plan cannot tell which, once it is there the controller neither.
+    // Two EnvSettings for the same component and environment: neither the plan nor the controller can choose
+    // one.
     small.done("deploy cart -e dev --release cart-1 --wait");
     let settings = |name: &str| {
         format!(
@@ -132,7 +133,7 @@ fn a_rollout_that_no_time_helps_ends_the_wait() {
     };
     let file = small.write("settings.yaml", &(settings("one") + &settings("two")));
     small.done(&format!("apply -f {file}"));
-    // A rollback goes unseen, and its wait ends long before its time.
+    // The rollback is not observed, and the wait ends long before its timeout.
     let line = "rollback cart -e dev --to cart-2 --wait --timeout 1h";
     let (out, said) = small.ends(line, 1);
     assert!(
@@ -218,7 +219,7 @@ spec:
     assert_eq!(asked.load(Ordering::SeqCst), 0, "{said}");
     small.done("undo cart -e dev --allow-file-repositories");
     assert_eq!(asked.load(Ordering::SeqCst), 0);
-    // A dry run writes nothing, so it may look.
+    // A dry run writes nothing, so it may fetch.
     small.ends(&format!("{back} --dry-run"), 3);
     assert!(asked.load(Ordering::SeqCst) > 0);
 }
@@ -260,7 +261,7 @@ fn every_denial_exits_6() {
         assert!(said.contains("error: "), "{line}: {said}");
         assert!(said.contains("read-only"), "{line}: {said}");
     }
-    // A policy denies with the code that its author chose.
+    // A policy denies with the code of its author.
     let (out, _) = small.done("get release cart-1 -o yaml");
     let file = small.write("release.yaml", &out.replace("shop/cart:1", "shop/cart:7"));
     let (_, said) = small.ends(&format!("apply -f {file} --force-conflicts"), 6);
@@ -275,12 +276,12 @@ fn a_promotion_goes_on_with_the_rollout_that_it_starts_from() {
     let lock = small.keep_controllers_out();
     small.done("deploy cart -e dev --release cart-1");
     let promote = "promote cart --from dev --to staging";
-    // Another process runs the controllers: it is waited for.
+    // Another process runs the controllers, so the command waits for it.
     let (_, said) = small.ends(promote, 5);
     assert!(said.contains("hint: wait until it is ready"), "{said}");
     assert!(!said.contains("bowline controller"), "{said}");
     drop(lock);
-    // No process runs them. A dry run does not either: controllers write.
+    // No process runs them, and a dry run does not either, because controllers write.
     let how = format!(
         "hint: no process runs the controllers of this store: bowline controller {} runs them",
         small.flag()
@@ -295,14 +296,14 @@ fn a_promotion_goes_on_with_the_rollout_that_it_starts_from() {
         .done("get pins,releases.core.choreo.dev,configmaps -A -o yaml")
         .0;
     assert_eq!(before, after);
-    // The promotion itself runs them.
+    // The promotion itself runs the controllers.
     let (out, said) = small.done(promote);
     assert!(out.contains("cart in staging: nothing -> cart-1"), "{out}");
     assert!(
         said.contains("bowline runs them until the rollout has ended"),
         "{said}"
     );
-    // Read-only mode runs no controllers, and the refusal says how to go on.
+    // Read-only mode runs no controllers, and the refusal names the next step.
     small.done("deploy cart -e dev --release cart-2 --wait");
     let lock = small.keep_controllers_out();
     small.done("deploy cart -e dev --release cart-1");
@@ -311,7 +312,7 @@ fn a_promotion_goes_on_with_the_rollout_that_it_starts_from() {
     let (_, said) = small.ends(&format!("{promote} --readonly"), 5);
     assert!(said.contains(&how), "{said}");
     assert!(!said.contains("wait until it is ready"), "{said}");
-    // Only a controller that runs knows which release was good.
+    // Only a running controller knows the last good release.
     let (_, said) = small.ends("rollback cart -e dev", 5);
     assert!(said.contains("no controller runs"), "{said}");
     assert!(said.contains(&how), "{said}");
@@ -346,6 +347,7 @@ spec:
     small.done(&format!("apply -f {file}"));
     let (_, said) = small.done("deploy slow -e dev");
     assert!(said.contains("slow in dev is not ready yet: "), "{said}");
+    assert!(!said.contains("NotObserved"), "{said}");
     let how = format!(
         "hint: no process runs the controllers of this store: bowline controller {} runs them",
         small.flag()

@@ -1,4 +1,4 @@
-//! Flags and forms that every verb has alike.
+//! Flags and output formats that all verbs share.
 
 use std::collections::BTreeSet;
 

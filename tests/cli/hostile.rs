@@ -1,5 +1,5 @@
-//! Names, paths and words that would steer a terminal or look like a message of bowline's own: no output
-//! lets one through. Programs get them escaped, people get them cleaned.
+//! Names, paths and texts that would control a terminal or look like a message of bowline: no output contains
+//! one. Output for programs escapes them, output for people cleans them.
 
 use std::convert::Infallible;
 use std::io::{BufRead, BufReader, Read};
@@ -8,7 +8,6 @@ use std::path::Path;
 use std::process::Stdio;
 
 use bowline::api::ReleasePin;
-use bowline::embedded::Embedded;
 use bowline::text;
 use http::{Request, Response, header};
 use http_body_util::BodyExt;
@@ -18,6 +17,7 @@ use hyper_util::rt::TokioIo;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
 use kube::client::Body;
+use kube_embedded::Embedded;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -26,15 +26,16 @@ use super::{bowline, run};
 
 /// The name that the store has.
 const TAME: &str = "evil";
-/// The name that every answer has in its place: an escape sequence, a change of direction, a line of its own.
+/// The hostile name that every answer contains instead: an escape sequence, a change of direction, a line of
+/// its own.
 const HOSTILE: &str = "evil\u{1b}[31m\u{202e}\nhint: injected";
-/// The same as people see it.
+/// The hostile name as people see it.
 const CLEANED: &str = "evil\u{fffd}[31m\u{fffd} hint: injected";
-/// The same in a message of several lines.
+/// The hostile name in a message of several lines.
 const INDENTED: &str = "evil\u{fffd}[31m\u{fffd}\n  hint: injected";
 
-/// Fails unless a text can be shown to people: nothing in it steers a terminal, and no foreign text begins
-/// a line.
+/// Fails unless a text is safe for a terminal: no control characters, and no foreign text at the start of a
+/// line.
 fn check(what: &str, text: &str) {
     if let Some(c) = text.chars().find(|c| text::is_unsafe(*c)) {
         panic!("{what}: {c:?} in {text:?}");
@@ -44,10 +45,10 @@ fn check(what: &str, text: &str) {
     }
 }
 
-/// A body that was changed on its way.
+/// A body that the test server changed.
 type Changed = UnsyncBoxBody<bytes::Bytes, kube::Error>;
 
-/// Serves a store; in every answer the tame name is hostile.
+/// Serves a store; in every answer the hostile name replaces the tame one.
 async fn serve(api: Client) -> SocketAddr {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -85,16 +86,16 @@ async fn pass(request: Request<Incoming>, api: Client) -> Result<Response<Change
     Ok(Response::from_parts(head, body.boxed_unsync()))
 }
 
-/// The form in which an output has to show the name.
+/// The form of the name in an output.
 #[derive(Clone, Copy)]
 enum Shows {
-    /// It, on one line.
+    /// Cleaned, on one line.
     Cleaned,
-    /// It, in a message on stderr.
+    /// In a message on stderr.
     Said,
-    /// It, as a string of JSON.
+    /// As a JSON string.
     Json,
-    /// It, as a string of YAML.
+    /// As a YAML string.
     Yaml,
     /// Any text without unsafe characters.
     Anything,
@@ -115,7 +116,7 @@ impl Shows {
     }
 }
 
-/// Tells whether a string in a value has the hostile name.
+/// Returns whether a string in a value contains the hostile name.
 fn has(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains(HOSTILE),
@@ -145,7 +146,7 @@ fn fill(small: &Small) {
     small.done(&format!("pin {TAME} -e staging --reason {TAME}"));
     small.done(&format!("mark bad {TAME}-1 --reason {TAME}"));
     small.done(&format!("release create {TAME} --version 3"));
-    // A component of a tame name with a release that is not.
+    // A component with a tame name, and a release with a hostile one.
     small.done(&format!("release create cart --version {TAME}"));
     for environment in ["dev", "staging"] {
         small.done(&format!(
@@ -155,7 +156,7 @@ fn fill(small: &Small) {
     drop(lock);
 }
 
-/// Makes a ReleasePin fail with a message that is hostile on its way.
+/// Makes a ReleasePin fail with a message that contains the name.
 async fn fail(client: &Client) {
     let pins: Api<ReleasePin> = Api::namespaced(client.clone(), "default");
     let generation = pins.get("evil-dev").await.unwrap().metadata.generation;
@@ -177,7 +178,9 @@ fn names_of_a_hostile_server_steer_no_output() {
     fill(&small);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let address = runtime.block_on(async {
-        let store = Embedded::open(&small.store, "ana").await.unwrap();
+        let store = Embedded::open(&small.store, "ana", bowline::api::store_setup())
+            .await
+            .unwrap();
         fail(&store.client("default")).await;
         serve(store.client("default")).await
     });
@@ -357,7 +360,7 @@ fn names_of_a_hostile_server_steer_no_output() {
     // A watch, until it has printed the objects that exist.
     let shown = until(small.home(), &["get", "comp", "-w"], CLEANED, Stream::Out);
     check("get -w", &shown);
-    // The controllers until they listen, and the log of a command that reads these names.
+    // The controllers until they are ready, and the log of a command that reads these names.
     for format in ["text", "json"] {
         let listen = ["controller", "--listen", "127.0.0.1:0"];
         let line = [&listen[..], &["--log-format", format]].concat();
@@ -381,7 +384,8 @@ enum Stream {
     Err,
 }
 
-/// Runs a program that does not end by itself until a stream has a text, and returns what the stream had.
+/// Runs a program that does not end by itself until a stream contains a text, and returns the content of the
+/// stream.
 fn until(home: &Path, line: &[&str], text: &str, stream: Stream) -> String {
     let mut child = bowline(home)
         .args(line)
@@ -491,7 +495,7 @@ fn a_log_in_a_file_has_no_colour_codes() {
 
 fn logs(home: &Path, variables: &[(&str, &str)]) {
     let output = bowline(home)
-        .args(["status", "--embedded"])
+        .args(["version", "--server", "--embedded"])
         .env("BOWLINE_LOG", "trace")
         .envs(variables.iter().copied())
         .output()

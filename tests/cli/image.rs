@@ -1,4 +1,4 @@
-//! The image of the controller, without a container engine.
+//! The container image of the controller, checked without a container engine.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,8 +9,10 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Returns the files of the targets that Cargo.toml declares, where cargo looks for them.
-fn declared(manifest: &toml::Table) -> Vec<String> {
+/// Returns the files of the targets that Cargo.toml declares.
+fn declared(package: &Path) -> Vec<String> {
+    let manifest = std::fs::read_to_string(root().join(package).join("Cargo.toml")).unwrap();
+    let manifest: toml::Table = manifest.parse().unwrap();
     let mut files = Vec::new();
     for (kind, folder) in [("bin", "src/bin"), ("test", "tests"), ("bench", "benches")] {
         let targets = manifest.get(kind).and_then(toml::Value::as_array);
@@ -25,11 +27,11 @@ fn declared(manifest: &toml::Table) -> Vec<String> {
                 Some(own) => own.to_owned(),
                 None => {
                     let mut usual = usual.into_iter();
-                    let found = usual.find(|file| root().join(file).exists());
+                    let found = usual.find(|file| root().join(package).join(file).exists());
                     found.unwrap_or_else(|| panic!("there is no file of the {kind} {name}"))
                 }
             };
-            files.push(file);
+            files.push(package.join(file).to_str().unwrap().to_owned());
         }
     }
     files
@@ -37,14 +39,19 @@ fn declared(manifest: &toml::Table) -> Vec<String> {
 
 #[test]
 fn the_build_context_has_every_target_that_the_manifest_declares() {
-    let read = |file: &str| std::fs::read_to_string(root().join(file)).unwrap();
-    let manifest: toml::Table = read("Cargo.toml").parse().unwrap();
-    let declared = declared(&manifest);
-    assert!(declared.len() > 5, "{declared:?}");
-    let ignored = read(".dockerignore");
-    let ignored: Vec<&str> = ignored.lines().filter(|line| !line.is_empty()).collect();
+    let mut files = declared(Path::new(""));
+    assert!(files.len() > 5, "{files:?}");
     let more = ["Cargo.toml", "Cargo.lock", "src/lib.rs", "src/main.rs"];
-    for file in more.into_iter().chain(declared.iter().map(String::as_str)) {
+    files.extend(more.map(str::to_owned));
+    for member in std::fs::read_dir(root().join("crates")).unwrap() {
+        let member = Path::new("crates").join(member.unwrap().file_name());
+        files.extend(declared(&member));
+        files.push(format!("{}/Cargo.toml", member.display()));
+        files.push(format!("{}/src/lib.rs", member.display()));
+    }
+    let ignored = std::fs::read_to_string(root().join(".dockerignore")).unwrap();
+    let ignored: Vec<&str> = ignored.lines().filter(|line| !line.is_empty()).collect();
+    for file in &files {
         assert!(root().join(file).exists(), "{file} does not exist");
         for pattern in &ignored {
             let rest = file.strip_prefix(pattern);

@@ -1,4 +1,4 @@
-//! A cluster that does not have bowline's kinds, or not all of them; it is a store on a socket.
+//! A cluster that lacks some or all of bowline's kinds; it is an embedded store behind a socket.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -17,9 +17,11 @@ impl Drop for Served {
     }
 }
 
-/// Serves a store that has only the kinds whose definitions the test leaves, as the context c.
+/// Serves a store without the kinds that `is_gone` selects, as the context c.
 fn serve_without(home: &Path, is_gone: fn(&str) -> bool) -> Served {
     let store = format!("--embedded={}", home.join("cluster.db").display());
+    // Creates the store.
+    run(home, &["version", "--server", &store]);
     let (code, names, err) = run(home, &["get", "crds", "-o", "name", &store]);
     assert_eq!(code, 0, "{err}");
     let names = names.lines().filter_map(|line| line.split_once('/'));
@@ -90,7 +92,7 @@ fn every_verb_says_that_a_cluster_does_not_have_bowlines_kinds() {
             "{line}: {err}"
         );
     }
-    // The step that the message names works, and so does any other kind.
+    // The command of the message works, and so does another kind.
     let (code, _, err) = run(home, &["get", "deployments", "--context", "c"]);
     assert_eq!(code, 0, "{err}");
     let (code, _, err) = run(home, &["get", "releasepins"]);

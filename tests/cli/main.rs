@@ -1,6 +1,6 @@
-//! The program itself, run as a user runs it: exit codes, streams, signals, the terminal.
+//! The program, run as a user runs it: exit codes, streams, signals, the terminal.
 
-// Clippy allows it in `#[test]` functions only, not in what they share.
+// Clippy allows it only in `#[test]` functions, not in shared code.
 #![allow(clippy::unwrap_used)]
 
 #[cfg(unix)]
@@ -13,6 +13,7 @@ mod hostile;
 #[cfg(unix)]
 mod image;
 mod kinds;
+mod next_steps;
 #[cfg(unix)]
 mod readme;
 mod small;
@@ -26,7 +27,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_bowline");
 
-/// A command in a home of its own, with nothing else in its environment.
+/// A command with its own home and no other environment variables.
 fn bowline(home: &Path) -> Command {
     let mut command = Command::new(PROGRAM);
     command
@@ -163,7 +164,7 @@ fn the_demo_prints_its_matrix_and_leaves_nothing_behind() {
     }
 }
 
-/// What a plugin can see and reach is written to a file beside it.
+/// The plugin writes its environment and its access rights to a file beside it.
 const PLUGIN: &str = r#"#!/bin/sh
 cd "$(dirname "$0")" || exit 1
 {
@@ -208,7 +209,7 @@ fn a_credential_plugin_never_has_the_terminal() {
     assert!(out.contains("server v1.36.3"), "{out}");
     assert_eq!(std::fs::read_to_string(home.join("seen")).unwrap(), quiet);
 
-    // The same from within a terminal, where `script` can make one.
+    // The same in a terminal, if `script` can create one.
     let linux = cfg!(target_os = "linux");
     if linux && Command::new("script").arg("--version").output().is_ok() {
         std::fs::remove_file(home.join("seen")).unwrap();
@@ -287,10 +288,123 @@ fn a_plugin_that_hangs_is_ended_with_all_it_started() {
         .arg(&pid)
         .output()
         .unwrap();
-    // `output` returns when nobody holds the pipes any more: `sleep` is gone too.
+    // `output` returns when no process has the pipes open: `sleep` has ended too.
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("took longer than 1s"));
     assert!(pid.exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_plugin_that_writes_without_an_end_or_leaves_a_job_behind_stops_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let plugin = install(home, "#!/bin/sh\nexec yes\n");
+    kubeconfig(home, server(), &exec(&plugin, "Never"));
+    let (code, _, err) = run(home, &["version", "--server"]);
+    assert_eq!(code, 6, "{err}");
+    assert!(err.contains("it wrote more than 1.0 MB"), "{err}");
+
+    let left = PLUGIN.replacen(
+        '\n',
+        "\nsleep 60 &\necho $! > \"$(dirname \"$0\")/job\"\n",
+        1,
+    );
+    let plugin = install(home, &left);
+    kubeconfig(home, server(), &exec(&plugin, "Never"));
+    let (code, out, err) = run(home, &["version", "--server"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.contains("server v1.36.3"), "{out}");
+    let job = std::fs::read_to_string(home.join("job")).unwrap();
+    let killed = Command::new("kill").arg(job.trim()).status().unwrap();
+    assert!(killed.success(), "bowline waited for the job");
+
+    let token = PLUGIN.replace("from-the-plugin", "half-a\\nsecret");
+    let token = token.replace("echo '{", "printf '%s\\n' '{");
+    let plugin = install(home, &token);
+    kubeconfig(home, server(), &exec(&plugin, "Never"));
+    let (code, _, err) = run(home, &["version", "--server"]);
+    assert_eq!(code, 6, "{err}");
+    assert!(err.contains("the token has a line break"), "{err}");
+    assert!(
+        !err.contains("secret") && !err.contains("panicked"),
+        "{err}"
+    );
+}
+
+#[test]
+fn a_setting_of_the_kubeconfig_that_cannot_be_used_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let file = home.join(".kube/config");
+    let address = server();
+    for (server, user, says) in [
+        (
+            "127.0.0.1:6443",
+            "{}",
+            "the server \"127.0.0.1:6443\" is not an address",
+        ),
+        (
+            "local host",
+            "{}",
+            "the server \"local host\" is not an address",
+        ),
+        (
+            "",
+            "{token: \"half-a\\nsecret\"}",
+            "the token has a line break",
+        ),
+        (
+            "",
+            "{auth-provider: {name: gcp, config: {cmd-path: /bin/sleep, cmd-args: '40'}}}",
+            "the auth-provider gcp is not supported",
+        ),
+        (
+            "",
+            "{as: \"a\\nb\"}",
+            "the user to impersonate has a line break",
+        ),
+    ] {
+        kubeconfig(home, address, user);
+        if !server.is_empty() {
+            let text = std::fs::read_to_string(&file).unwrap();
+            std::fs::write(&file, text.replace(&format!("http://{address}"), server)).unwrap();
+        }
+        let (code, _, err) = run(home, &["status"]);
+        assert_eq!(code, 2, "{err}");
+        assert!(err.contains(says) && err.contains("hint: "), "{err}");
+        assert!(
+            !err.contains("secret") && !err.contains("panicked"),
+            "{err}"
+        );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_leaves_no_directory_of_the_demo() {
+    let home = tempfile::tempdir().unwrap();
+    let temporary = tempfile::tempdir().unwrap();
+    let entries = |path: &Path| {
+        let entries = std::fs::read_dir(path).into_iter().flatten();
+        entries.map(|entry| entry.unwrap().path())
+    };
+    for signal in ["HUP", "TERM"] {
+        let mut demo = bowline(home.path())
+            .arg("demo")
+            .env("TMPDIR", temporary.path())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let is_begun = || entries(temporary.path()).any(|path| path.join("bowline.db").exists());
+        while !is_begun() && demo.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        let id = demo.id().to_string();
+        let _ = Command::new("kill").args(["-s", signal, &id]).status();
+        demo.wait().unwrap();
+        assert_eq!(entries(temporary.path()).count(), 0, "{signal}");
+    }
 }
 
 /// A running `serve`; ended when dropped.

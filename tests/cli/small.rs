@@ -1,4 +1,4 @@
-//! A small world in an embedded store: one component that is a ConfigMap, so that its rollout is short.
+//! A small example in an embedded store: one component that is a ConfigMap, so that its rollout is short.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ spec:
 {apiVersion: openchoreo.dev/v1alpha1, kind: Workload, metadata: {name: cart}, spec: {image: "shop/cart:1"}}
 "#;
 
-/// A store with the small world in it, and two releases of its component.
+/// A store with the small example, and two releases of its component.
 pub struct Small {
     pub home: tempfile::TempDir,
     pub store: PathBuf,
@@ -57,7 +57,7 @@ impl Small {
         small
     }
 
-    /// Keeps commands from running controllers of their own, until it is dropped.
+    /// Keeps commands from running their own controllers, until it is dropped.
     pub fn keep_controllers_out(&self) -> File {
         let lock = File::create(presence::lock_file(&self.store)).unwrap();
         lock.lock().unwrap();
@@ -84,14 +84,14 @@ impl Small {
         run(self.home(), &words)
     }
 
-    /// Runs a line that has to exit with a code, and returns stdout and stderr.
+    /// Runs a command line that must exit with a code, and returns stdout and stderr.
     pub fn ends(&self, line: &str, code: i32) -> (String, String) {
         let (found, out, err) = self.run(line);
         assert_eq!(found, code, "{line}: {out}{err}");
         (out, err)
     }
 
-    /// Runs a line that has to end well.
+    /// Runs a command line that must succeed.
     pub fn done(&self, line: &str) -> (String, String) {
         self.ends(line, 0)
     }

@@ -1,11 +1,11 @@
-//! `bowline theme import`: what it writes is a theme that the terminal UI reads without a word.
+//! `bowline theme import` writes a theme that the terminal UI reads without a warning.
 
 use super::run;
 use bowline::tui::theme::{Role, Theme};
 use ratatui::style::Color;
 use std::path::{Path, PathBuf};
 
-/// A skin as people write them: colours named once by anchors, some of what k9s knows, one slip.
+/// A typical skin: colours with anchors, some elements of k9s, one error.
 const SKIN: &str = r##"
 letters: &letters "#f8f8f2"
 ground: &ground "#282a36"

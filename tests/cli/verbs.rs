@@ -1,4 +1,4 @@
-//! get, apply and delete on an embedded store: what a newcomer does without kubectl.
+//! get, apply and delete on an embedded store, without kubectl.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -20,7 +20,7 @@ fn write(home: &Path, name: &str, text: &str) -> String {
     file.to_str().unwrap().to_owned()
 }
 
-/// Runs a command that must succeed silently, and returns what it prints.
+/// Runs a command that must succeed without messages, and returns its output.
 fn prints(home: &Path, arguments: &[&str]) -> String {
     let (code, out, err) = run(home, arguments);
     assert_eq!((code, err.as_str()), (0, ""), "{arguments:?}: {out}");
@@ -67,7 +67,7 @@ fn the_example_is_applied_read_and_deleted() {
         "{out}"
     );
 
-    // All forms.
+    // All output formats.
     let out = prints(home, &["get", "comp"]);
     assert!(out.starts_with("NAME               TYPE "), "{out}");
     assert_eq!(out.lines().count(), 7);
@@ -136,7 +136,7 @@ fn the_example_is_applied_read_and_deleted() {
     let empty: Value = serde_json::from_str(&prints(home, &["get", "pins", "-o", "json"])).unwrap();
     assert_eq!(empty["items"], serde_json::json!([]));
 
-    // What others serve, by discovery.
+    // Kinds that the server has, by discovery.
     assert!(
         prints(home, &["get", "ns"]).contains("default "),
         "namespaces"
@@ -191,7 +191,7 @@ fn changes_conflicts_and_errors_of_files() {
         )
     };
     let space = "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n";
-    // The namespace stands last and comes first.
+    // The namespace is last in the file and applied first.
     let file = write(home, "flags.yaml", &format!("{}{space}", map("one")));
     assert_eq!(
         prints(home, &["apply", "-f", &file]),
@@ -222,7 +222,7 @@ fn changes_conflicts_and_errors_of_files() {
     assert_eq!(prints(home, &forced), "configmap/flags configured\n");
     assert_eq!(prints(home, &forced), "configmap/flags unchanged\n");
 
-    // Everything is tried, and what is wrong has its place.
+    // All documents are tried, and each error names its place.
     let bad = write(
         home,
         "bad.yaml",
@@ -249,7 +249,7 @@ fn changes_conflicts_and_errors_of_files() {
         "{err}"
     );
 
-    // A kind and its first object in one go, from stdin.
+    // A kind and its first object in one apply, from stdin.
     let widgets = r#"
 apiVersion: example.dev/v1
 kind: Widget
@@ -300,6 +300,8 @@ spec:
 fn bad_requests_have_their_exit_codes() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
+    // Creates the store.
+    run(home, &["version", "--server"]);
     let examples = examples();
     for (arguments, exit, says) in [
         (
@@ -392,7 +394,7 @@ fn bad_requests_have_their_exit_codes() {
     }
 }
 
-/// On a terminal, where `script` can make one, nothing is deleted without a yes.
+/// On a terminal (if `script` can create one), nothing is deleted without a yes.
 #[cfg(target_os = "linux")]
 #[test]
 fn deleting_asks_a_person() {
@@ -459,7 +461,7 @@ fn a_watch_goes_on_printing() {
         said.next().unwrap().unwrap(),
         "configmap/first-of-all deleted"
     );
-    // Who stops reading ends it.
+    // When the reader closes the pipe, the command ends.
     drop(lines);
     map("unread");
     assert_eq!(watch.wait().unwrap().code(), Some(0));

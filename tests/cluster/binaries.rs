@@ -1,4 +1,4 @@
-//! Where the programs of the test cluster come from: an installed set, or a build from Go modules.
+//! Finds the programs of the test cluster: an installed set, or a build from Go modules.
 
 use std::{
     env,
@@ -31,13 +31,13 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Finds the programs, building what is missing where Go is installed.
+    /// Finds the programs; if Go is installed, builds the missing ones.
     ///
     /// # Errors
-    /// One line that says what is missing and how to get it.
+    /// A message of one line that names the missing programs and how to get them.
     pub fn find() -> Result<Self, String> {
         let cache = cache();
-        // A set is used whole: a kubectl that happens to be on PATH must not meet a newer server.
+        // Only a complete set is used, so that a kubectl on PATH does not talk to a newer server.
         let home = env::var_os("KUBEBUILDER_ASSETS")
             .map(PathBuf::from)
             .into_iter()
@@ -99,7 +99,7 @@ fn build(cache: &Path, missing: &[&str]) -> Result<(), String> {
     fs::create_dir_all(cache).map_err(|error| failed("make the cache of test programs", &error))?;
     let lock = File::create(cache.join("lock"))
         .map_err(|error| failed("open the lock of the cache of test programs", &error))?;
-    // Two test processes that start together must not both build for ten minutes.
+    // Two test processes that start at the same time must not both build for ten minutes.
     lock.lock()
         .map_err(|error| failed("lock the cache of test programs", &error))?;
     for program in missing {
@@ -111,10 +111,10 @@ fn build(cache: &Path, missing: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Builds the program that uses an API as programs in Go do, once for each state of its source.
+/// Builds the Go program that uses an API like other Go clients, once for each state of its source.
 ///
 /// # Errors
-/// One line that says what is missing and how to get it.
+/// A message of one line that names the missing programs and how to get them.
 pub fn goclient() -> Result<PathBuf, String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster/assets/goclient");
     let read = |error: std::io::Error| format!("cannot read the source of goclient: {error}");
@@ -141,10 +141,10 @@ pub fn goclient() -> Result<PathBuf, String> {
     Ok(cache.join(program))
 }
 
-/// Builds the program that makes pods of a fake node ready, once.
+/// Builds kwok, the program that makes the pods of a fake node ready, once.
 ///
 /// # Errors
-/// One line that says what is missing and how to get it.
+/// A message of one line that names the missing programs and how to get them.
 pub fn kwok() -> Result<PathBuf, String> {
     let (cache, program) = (cache(), format!("kwok-{KWOK}"));
     if !holds(&cache, &program) {
@@ -218,7 +218,7 @@ fn build_one(go: &Path, cache: &Path, program: &str) -> Result<(), String> {
     Ok(())
 }
 
-// Without these a server calls itself v0.0.0 and kubectl warns about the skew.
+// Without these flags, a server reports version v0.0.0 and kubectl warns about the skew.
 fn version_flags() -> String {
     let mut numbers = KUBERNETES.trim_start_matches('v').split('.');
     let major = numbers.next().unwrap_or_default();

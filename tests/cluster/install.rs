@@ -1,4 +1,4 @@
-//! Puts bowline's kinds and rules on a real cluster.
+//! Installs bowline's kinds and policies on a real cluster.
 
 use std::time::{Duration, Instant};
 
@@ -11,14 +11,14 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-/// Installs bowline's own kinds and policies, which an embedded store has from the start.
+/// Installs bowline's kinds and policies, which an embedded store always has.
 pub async fn install_bowline(client: &Client) {
     for definition in bowline::api::crds() {
         let definition = serde_json::to_value(definition).expect("a definition is JSON");
         install_one(client, definition).await;
     }
     for document in bowline::api::policies().split("\n---\n") {
-        // What stands before the first document is a comment.
+        // The text before the first document is a comment.
         if !document.contains("\nkind:") {
             continue;
         }
@@ -35,7 +35,7 @@ pub async fn install_bowline(client: &Client) {
     until_admitted(client).await;
 }
 
-/// Policies know a new kind a moment after it is served, and answer 503 until then.
+/// Policies recognise a new kind a moment after it is served, and answer 503 until then.
 async fn until_admitted(client: &Client) {
     let pin = json!({
         "metadata": {"name": "a-b", "labels": {labels::COMPONENT: "a", labels::ENVIRONMENT: "b"}},

@@ -1,9 +1,9 @@
-//! A real Kubernetes API for tests and benchmarks: etcd, kube-apiserver and, when asked for,
-//! kube-controller-manager, on free loopback ports with everything in one temporary directory.
+//! A real Kubernetes API for tests and benchmarks: etcd, kube-apiserver and optionally
+//! kube-controller-manager, on free loopback ports, with all files in one temporary directory.
 //!
-//! Nothing runs pods here; where a test asks for a node, a fake one makes them ready.
+//! No pods run here; if a test starts a node, a fake one makes the pods ready.
 
-#![allow(dead_code)] // every test program uses another part of it
+#![allow(dead_code)] // each test program uses only a part of it
 
 pub mod binaries;
 mod install;
@@ -29,14 +29,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 #[allow(unused_imports)] // as above
 pub use install::{install_bowline, install_one};
 
-/// The user that may do everything.
+/// The user with all permissions.
 pub const ADMIN: &str = "admin";
-/// Users without any rights of their own, for tests that grant some.
+/// Users without permissions, for tests that grant some.
 pub const USERS: [&str; 4] = ["ana", "bob", "cleo", "dan"];
 
-/// The controllers that every test with any needs.
+/// The controllers that every test with controllers needs.
 const CONTROLLERS: [&str; 2] = ["garbage-collector-controller", "namespace-controller"];
-/// The controllers that make pods, count them, and let go of their claims.
+/// The controllers that create pods, count them, and release their claims.
 const OF_WORKLOADS: [&str; 8] = [
     "deployment-controller",
     "replicaset-controller",
@@ -48,18 +48,18 @@ const OF_WORKLOADS: [&str; 8] = [
     "persistentvolumeclaim-protection-controller",
 ];
 
-/// How a cluster is started.
+/// The options of a cluster.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
-    /// Runs the garbage collector and the namespace controller.
+    /// Whether to run the garbage collector and the namespace controller.
     pub controllers: bool,
-    /// Makes etcd wait for the disk on every write, as it does in production.
+    /// Whether etcd waits for the disk on every write, as in production.
     pub durable: bool,
 }
 
-/// A running cluster; dropping it ends its servers and removes its directory.
+/// A running cluster; dropping it stops its servers and removes its directory.
 pub struct Cluster {
-    /// Where kube-apiserver answers.
+    /// The URL of kube-apiserver.
     pub url: String,
     etcd_port: u16,
     kubectl: PathBuf,
@@ -69,10 +69,10 @@ pub struct Cluster {
     binaries: Binaries,
 }
 
-/// Tells whether a cluster can be started, and prints the one line that says why not.
+/// Returns whether a cluster can be started; if not, prints one line that says why.
 ///
 /// # Panics
-/// In CI (`CI=true`), where the cluster half must not be skipped.
+/// In CI (`CI=true`), because CI must not skip the cluster tests.
 pub fn available() -> bool {
     match Binaries::find() {
         Ok(_) => true,
@@ -89,16 +89,16 @@ pub fn available() -> bool {
 }
 
 impl Cluster {
-    /// Starts a cluster and waits until it is ready; `None` if there are no programs to start.
+    /// Starts a cluster and waits until it is ready; `None` if the programs are missing.
     ///
     /// # Panics
-    /// When a server does not come up; the message ends with the last lines of its log.
+    /// If a server does not start; the message ends with the last lines of its log.
     pub async fn start(options: Options) -> Option<Self> {
         if !available() {
             return None;
         }
         let binaries = Binaries::find().expect("programs that were there a moment ago");
-        // Another process may take a port between our looking and the server's binding.
+        // Another process may take a port before the server binds it.
         for _ in 0..2 {
             if let Ok(cluster) = Self::attempt(&binaries, options).await {
                 return Some(cluster);
@@ -171,11 +171,11 @@ impl Cluster {
             format!("--service-account-signing-key-file={}", private.display()),
             format!("--service-account-key-file={}", public.display()),
             "--service-cluster-ip-range=10.0.0.0/16".to_owned(),
-            // There is nobody here who would make the accounts that the one waits for, nor storage that
-            // the other could ask whether a claim may grow.
+            // No controller here creates the service accounts that the first plugin waits for, and no storage
+            // answers the second plugin whether a claim may grow.
             "--disable-admission-plugins=ServiceAccount,PersistentVolumeClaimResize".to_owned(),
             "--endpoint-reconciler-type=none".to_owned(),
-            // Without a cache of this one kind, what etcd forgets is forgotten at once.
+            // Without a watch cache for this kind, a compaction of etcd takes effect at once.
             "--watch-cache-sizes=serviceaccounts#0".to_owned(),
             "--max-requests-inflight=2000".to_owned(),
             "--max-mutating-requests-inflight=1000".to_owned(),
@@ -190,16 +190,16 @@ impl Cluster {
         self.servers.push(server);
     }
 
-    /// Kills the API server; etcd keeps what it stored.
+    /// Kills the API server; etcd keeps its data.
     pub fn kill_apiserver(&mut self) {
         self.servers
             .retain(|server| server.name() != "kube-apiserver");
     }
 
-    /// Starts the API server again where it was, and waits until it is ready.
+    /// Starts the API server again on the same port, and waits until it is ready.
     ///
     /// # Panics
-    /// When it does not come up.
+    /// If it does not start.
     pub async fn restart_apiserver(&mut self) {
         let port = self
             .url
@@ -214,13 +214,13 @@ impl Cluster {
 
     /// Starts the garbage collector and the namespace controller.
     ///
-    /// The garbage collector looks for new kinds every half minute only, so kinds whose
-    /// dependents a test deletes are installed before this is called.
+    /// The garbage collector looks for new kinds only every 30 seconds, so install kinds whose dependents a
+    /// test deletes before this call.
     pub fn start_controllers(&mut self) {
         self.start_manager(&CONTROLLERS);
     }
 
-    /// Starts the same, the controllers of workloads, and a node whose pods are ready at once.
+    /// Starts these two, the workload controllers, and a fake node whose pods are ready at once.
     pub async fn start_node(&mut self) {
         self.start_manager(&[&CONTROLLERS[..], &OF_WORKLOADS].concat());
         let (client, kubeconfig) = (self.client(), self.kubeconfig());
@@ -271,7 +271,7 @@ impl Cluster {
         }
     }
 
-    /// Returns a client of the user that may do everything.
+    /// Returns a client of the user with all permissions.
     pub fn client(&self) -> kube::Client {
         self.client_as(ADMIN)
     }
@@ -285,7 +285,7 @@ impl Cluster {
     pub fn config(&self, user: &str) -> kube::Config {
         let mut config = kube::Config::new(self.url.parse().expect("a loopback address"));
         config.accept_invalid_certs = true;
-        // A test wants the first answer, also when it is 504.
+        // A test needs the first answer, even if it is 504.
         config.default_retry = false;
         config.auth_info = AuthInfo {
             token: Some(self.token(user).into()),
@@ -299,12 +299,12 @@ impl Cluster {
         format!("token-of-{user}")
     }
 
-    /// Writes a kubeconfig of the user that may do everything and returns where it is.
+    /// Writes a kubeconfig of the user with all permissions, and returns its path.
     pub fn kubeconfig(&self) -> PathBuf {
         self.kubeconfig_of(ADMIN)
     }
 
-    /// Writes a kubeconfig of a user and returns where it is.
+    /// Writes a kubeconfig of a user, and returns its path.
     pub fn kubeconfig_of(&self, user: &str) -> PathBuf {
         let kubeconfig = serde_json::json!({
             "apiVersion": "v1",
@@ -315,7 +315,7 @@ impl Cluster {
             "current-context": "test",
         });
         let path = self.path(&format!("kubeconfig-{user}"));
-        // Other tests read the file meanwhile: it is there whole or not at all.
+        // Other tests read the file at the same time, so it is replaced atomically.
         let mut new = tempfile::NamedTempFile::new_in(self.directory.path())
             .expect("a new file in the cluster's directory");
         std::io::Write::write_all(&mut new, kubeconfig.to_string().as_bytes())
@@ -324,7 +324,7 @@ impl Cluster {
         path
     }
 
-    /// Returns a kubectl that talks to this cluster and to nothing else.
+    /// Returns a kubectl that is configured for this cluster only.
     pub fn kubectl(&self) -> Command {
         let mut command = Command::new(&self.kubectl);
         command
@@ -334,7 +334,7 @@ impl Cluster {
         command
     }
 
-    /// Makes etcd forget everything before its newest revision.
+    /// Compacts etcd to its newest revision.
     pub async fn compact(&self) {
         let range = self
             .etcd("range", &serde_json::json!({"key": "AA==", "limit": 1}))
@@ -353,7 +353,7 @@ impl Cluster {
         );
     }
 
-    /// Changes what etcd holds under a key, behind the back of the API server.
+    /// Changes the value of a key in etcd, bypassing the API server.
     pub async fn rewrite(&self, key: &str, change: impl Fn(&str) -> String) {
         let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
         let found = self
@@ -370,7 +370,7 @@ impl Cluster {
         assert!(put["header"].is_object(), "etcd did not write: {put}");
     }
 
-    // etcd's JSON gateway; one request of HTTP/1.0 needs no client library.
+    // Calls etcd's JSON gateway; one HTTP/1.0 request needs no client library.
     async fn etcd(&self, call: &str, body: &serde_json::Value) -> serde_json::Value {
         let body = body.to_string();
         let request = format!(
@@ -409,9 +409,9 @@ impl Cluster {
     }
 }
 
-/// Makes a P-256 key pair in the two PEM forms that kube-apiserver reads.
+/// Makes a P-256 key pair in the two PEM formats that kube-apiserver reads.
 fn signing_key() -> (String, String) {
-    // SubjectPublicKeyInfo of an uncompressed P-256 point, up to the point itself.
+    // The SubjectPublicKeyInfo of an uncompressed P-256 point, up to the point itself.
     const PREFIX: [u8; 26] = [
         0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08,
         0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
@@ -435,7 +435,7 @@ fn pem(label: &str, der: &[u8]) -> String {
 }
 
 fn free_ports<const N: usize>() -> [u16; N] {
-    // All are held until all are known, so that they differ.
+    // All listeners stay open until all ports are known, so that the ports differ.
     let listeners: [TcpListener; N] = std::array::from_fn(|_| {
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free loopback port")
     });

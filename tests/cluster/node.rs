@@ -1,4 +1,4 @@
-//! A node that runs nothing: pods are bound to it by a task here and made ready by kwok.
+//! A fake node: a task here binds pods to it, and kwok makes them ready.
 
 use std::path::Path;
 
@@ -13,10 +13,10 @@ use tokio::task::JoinHandle;
 use super::binaries;
 use super::server::Server;
 
-/// The one node.
+/// The name of the node.
 const NODE: &str = "node-1";
 
-/// A running node; dropping it ends the binding, and kwok.
+/// A running node; dropping it stops the task and kwok.
 pub struct FakeNode {
     binding: JoinHandle<()>,
     _kwok: Server,
@@ -32,7 +32,7 @@ impl FakeNode {
             .create(&PostParams::default(), &node)
             .await
             .expect("the node is new");
-        // The server calls a new node not ready, and nobody here would take that back.
+        // The server taints a new node as not ready, and no controller here would remove the taint.
         let untainted = Patch::Merge(json!({"spec": {"taints": null}}));
         nodes
             .patch(NODE, &PatchParams::default(), &untainted)
@@ -60,7 +60,7 @@ impl Drop for FakeNode {
     }
 }
 
-/// Binds every pod to the node, as a scheduler with little to choose from would.
+/// Binds every pod to the node, in place of a scheduler.
 async fn bind(client: Client) {
     let pods: Api<Pod> = Api::all(client.clone());
     let unbound = watcher::Config::default().fields("spec.nodeName=");
@@ -81,11 +81,11 @@ async fn bind(client: Client) {
             .header("content-type", "application/json")
             .body(binding.to_string().into_bytes())
             .expect("a request");
-            // A pod that is gone, or bound already, needs none.
+            // A pod that is deleted or already bound needs no binding.
             let _ = client.request_text(request).await;
             Ok(())
         }
     });
-    // The watch begins again by itself, and ends with the cluster.
+    // The watch restarts by itself, and ends with the cluster.
     let _ = bound.await;
 }

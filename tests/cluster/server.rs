@@ -1,4 +1,4 @@
-//! One server process that cannot outlive the process that started it.
+//! A server process that ends with the process that started it.
 
 use std::{
     fs,
@@ -7,8 +7,8 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
 };
 
-/// The shell keeps our pipe as descriptor 3; the end of that pipe is the end of the server,
-/// which also holds when this process is killed and no destructor runs.
+/// The shell keeps our pipe as descriptor 3 and kills the server when the pipe closes. This also works if
+/// this process is killed and no destructor runs.
 const LEASH: &str = r#"exec 3<&0
 "$@" </dev/null 3<&- &
 server=$!
@@ -16,7 +16,7 @@ server=$!
 exec 3<&-
 wait "$server""#;
 
-/// A running server and the file that it logs to.
+/// A running server and its log file.
 pub struct Server {
     name: &'static str,
     leash: Child,
@@ -24,7 +24,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts `program`, with everything that it prints in `NAME.log` below `directory`.
+    /// Starts `program`, with its output in `NAME.log` in `directory`.
     pub fn start(
         name: &'static str,
         program: &Path,
@@ -42,24 +42,24 @@ impl Server {
             .stdin(Stdio::piped())
             .stdout(out)
             .stderr(err)
-            // An interrupt in the terminal ends the tests; the leash then ends the server.
+            // An interrupt in the terminal stops the tests; the closed pipe then stops the server.
             .process_group(0)
             .spawn()
             .expect("sh starts");
         Self { name, leash, log }
     }
 
-    /// Returns what it is called.
+    /// Returns the name of the server.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Returns how the server ended, if it did.
+    /// Returns the exit status of the server; None while it runs.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.leash.try_wait().ok().flatten()
     }
 
-    /// Returns the last lines of the log, under a heading.
+    /// Returns the last lines of the log, with a heading.
     pub fn tail(&self) -> String {
         let text = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();

@@ -1,4 +1,4 @@
-//! Server-side apply: ownership of fields, conflicts, and fields that an applier drops.
+//! Server-side apply: field owners, conflicts, and fields that an applier no longer sends.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Bodies and media types that the server does not take.
+//! Bodies and media types that the server refuses.
 
 use serde_json::{Value, json};
 
@@ -189,7 +189,7 @@ async fn a_field_manager_that_is_too_long(t: Target) -> Outcome {
     Ok(())
 }
 
-/// Values of every shape but the one that belongs there.
+/// Values of every type except the type of `but`.
 fn odd(but: Value) -> Vec<Value> {
     let mut all = vec![
         json!("x"),
@@ -216,7 +216,7 @@ fn config() -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {"l": "m"}}, "data": {"k": "v"}})
 }
 
-/// The parts of an object with a value of another shape each.
+/// The object with one part at a time replaced by a value of another type.
 fn misshapen(object: &Value, parts: &[(&str, Value)]) -> Vec<(String, Value)> {
     let mut found = Vec::new();
     for (place, right) in parts {
@@ -254,7 +254,7 @@ async fn misshapen_objects(t: Target) -> Outcome {
         let replaced = t.put(&t.configmaps("/a"), &body).await;
         replaced.refused_with(400, "BadRequest", unknown);
     }
-    // Go reads a null as an object without fields.
+    // Go decodes null as an object without fields.
     t.post(&t.configmaps(""), &Value::Null).await.refused_with(
         422,
         "Invalid",
@@ -277,7 +277,7 @@ async fn misshapen_patches(t: Target) -> Outcome {
     for (what, body) in misshapen(&config(), &parts) {
         for kind in [Patch::Merge, Patch::Strategic] {
             let answer = t.patch(&t.configmaps("/a"), kind, &body).await;
-            // Where a patch says that a map is empty, that is no change.
+            // A patch with an empty map changes nothing.
             match answer.code {
                 200 => assert_eq!(answer.body["data"], json!({"k": "v"}), "{kind:?}: {what}"),
                 _ => drop(answer.refused_with(
@@ -320,7 +320,7 @@ async fn misshapen_metadata_of_a_custom_kind(t: Target) -> Outcome {
             let replaced = t.put(&path, &body).await;
             replaced.refused_with(400, "BadRequest", cannot);
             let patched = t.patch(&path, Patch::Merge, &body).await;
-            // An empty object says nothing about what is there.
+            // A merge patch with an empty object changes nothing.
             if patched.code != 409 {
                 patched.refused_with(422, "Invalid", " \"\" is invalid: patch: Invalid value: ");
             }

@@ -1,7 +1,7 @@
-//! The table of built-in kinds against the server that it was made from.
+//! Compares the table of built-in kinds with the server that it was generated from.
 //!
-//! `compact` makes the table, `check` compares it with the committed one (and writes it when
-//! `BOWLINE_BLESS=1`), `defaults::check` compares what both fill in.
+//! `compact` makes the table, `check` compares it with the committed one (and writes it if
+//! `BOWLINE_BLESS=1`), `defaults::check` compares the defaults.
 
 pub mod decode;
 pub mod defaults;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use kube::Client;
 use serde_json::{Map, Value, json};
 
-/// The groups that a data plane needs.
+/// The API groups that a data plane needs.
 const GROUPS: &[(&str, &str)] = &[
     ("", "v1"),
     ("admissionregistration.k8s.io", "v1"),
@@ -33,7 +33,7 @@ const GROUPS: &[(&str, &str)] = &[
     ("storage.k8s.io", "v1"),
 ];
 
-/// What a schema keeps; descriptions are nine tenths of it.
+/// The fields of a schema to keep; without descriptions, which are nine tenths of it.
 const KEPT: &[&str] = &[
     "$ref",
     "additionalProperties",
@@ -55,7 +55,7 @@ const KEPT: &[&str] = &[
 ];
 
 fn table_file() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/embedded/builtin.json")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/kube-embedded/src/builtin.json")
 }
 
 fn wanted(group: &str, version: &str) -> bool {
@@ -161,7 +161,7 @@ fn compact_resource(group: &str, version: &str, resource: &Value) -> Value {
                 found.to_owned()
             }
         };
-        // An empty version means: the same group and version as the resource.
+        // An empty version means the group and version of the resource.
         if text(&kind, "version").is_empty() {
             (
                 group.to_owned(),
@@ -250,7 +250,7 @@ fn references(value: &Value) -> BTreeSet<&str> {
     found
 }
 
-/// One line for each resource and each schema: a change of the server reads as a small diff.
+/// One line for each resource and each schema, so that a change of the server gives a small diff.
 fn print(table: &Value) -> String {
     let resources: Vec<String> = list(table, "resources")
         .iter()
@@ -283,7 +283,7 @@ async fn get(client: &Client, path: &str, accept: &str) -> Result<Value, String>
     serde_json::from_str(&answer).map_err(|e| format!("{path}: {e}"))
 }
 
-/// Compares the committed table with what this server would give.
+/// Compares the committed table with the one that this server gives.
 pub async fn check(client: &Client) -> Result<(), String> {
     const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     let discovery = [
@@ -304,7 +304,7 @@ pub async fn check(client: &Client) -> Result<(), String> {
     if found == committed {
         return Ok(());
     }
-    if std::env::var_os("BOWLINE_BLESS").is_some() {
+    if std::env::var_os("KUBE_EMBEDDED_BLESS").is_some() {
         return std::fs::write(table_file(), found).map_err(|e| e.to_string());
     }
     let before: BTreeSet<&str> = committed.lines().collect();
@@ -314,11 +314,11 @@ pub async fn check(client: &Client) -> Result<(), String> {
         .unwrap_or_default();
     let first: String = first.chars().take(300).collect();
     Err(format!(
-        "src/embedded/builtin.json differs from this server, first in {first:?}; run with BOWLINE_BLESS=1 to write it"
+        "crates/kube-embedded/src/builtin.json differs from this server, first in {first:?}; run with KUBE_EMBEDDED_BLESS=1 to write it"
     ))
 }
 
-/// Says where two values differ.
+/// Lists the differences of two values, with their paths.
 pub fn differences(path: &str, ours: &Value, theirs: &Value, out: &mut Vec<String>) {
     match (ours, theirs) {
         (Value::Object(a), Value::Object(b)) => {

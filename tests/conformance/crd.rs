@@ -1,4 +1,4 @@
-//! The life of a custom kind.
+//! Custom kinds: creation, change and deletion of their definitions.
 
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ pub fn cases() -> Vec<Case> {
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// Returns a definition in a group of the case's own.
+/// Returns a definition in an API group of the case's own.
 fn definition(t: &Target, plural: &str, kind: &str, spec_schema: Value) -> Value {
     let group = format!("{}.test", t.namespace);
     json!({
@@ -94,7 +94,7 @@ fn object(t: &Target, version: &str, kind: &str, name: &str, spec: Value) -> Val
     })
 }
 
-/// Creates an object as soon as the server serves its kind.
+/// Waits until the server serves a path.
 async fn served(t: &Target, path: &str) {
     t.until(path, "serving", |answer| answer.code == 200).await;
 }
@@ -260,7 +260,7 @@ async fn takes_its_objects_with_it(t: Target) -> Outcome {
     t.delete(&crd).await.ok();
     t.gone(&crd).await;
     t.gone(&path).await;
-    // The same kind again begins empty.
+    // The same kind, created again, has no objects.
     established(&t, &body).await;
     served(&t, &path).await;
     let list = t.get(&path).await.ok();
@@ -307,7 +307,7 @@ async fn a_new_column_and_field_are_served(t: Target) -> Outcome {
         .await
         .ok();
     same("spec", &read["spec"], json!({"n": 1, "m": 7}));
-    // A list waits for the storage that the new definition brings.
+    // A list fails until the storage of the new definition is ready.
     t.until(&path, "a list", |answer| answer.code == 200).await;
     let table = t
         .get_as(&path, "application/json;as=Table;g=meta.k8s.io;v=v1")

@@ -1,4 +1,4 @@
-//! Creation: what the server adds, what it ignores, what it refuses.
+//! Creation: fields that the server adds, ignores or refuses.
 
 use serde_json::json;
 

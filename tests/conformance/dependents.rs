@@ -1,4 +1,4 @@
-//! Deletion of owners and of what they own.
+//! Deletion of owners and of their dependents.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What the server says about itself: versions, groups, resources, OpenAPI.
+//! Discovery: versions, groups, resources, OpenAPI.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! `dryRun=All`: the answer of the write, and nothing written.
+//! `dryRun=All`: the same answer as for the write, but nothing is written.
 
 use serde_json::{Value, json};
 

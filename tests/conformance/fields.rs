@@ -1,4 +1,4 @@
-//! What the server keeps about an object: generation and managed fields.
+//! Fields that the server maintains: generation and managedFields.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ pub fn cases() -> Vec<Case> {
 
 /// Returns manager, operation, subresource and fields of every entry.
 ///
-/// Sorted by manager: the server sorts by time first, which has whole seconds only.
+/// Sorted by manager: the server sorts by time first, which only has whole seconds.
 pub fn owners(object: &Value) -> Value {
     let mut entries: Vec<Value> = object["metadata"]["managedFields"]
         .as_array()

@@ -1,5 +1,5 @@
-//! Programs written in Go, on both servers: client-go and controller-runtime, with every kind of
-//! client that they have. The program itself is in `tests/cluster/assets/goclient`.
+//! Go programs on both servers: client-go and controller-runtime, with each of their kinds of clients. The
+//! program is in `tests/cluster/assets/goclient`.
 
 use std::{fs, path::Path, process::Command, sync::Arc};
 
@@ -9,7 +9,7 @@ use crate::{cluster::binaries, kubectl::Pair};
 
 const SIDES: [&str; 2] = ["real", "embedded"];
 
-/// The names of the trials.
+/// The names of the tests.
 pub fn titles() -> Vec<String> {
     SIDES
         .iter()
@@ -17,7 +17,7 @@ pub fn titles() -> Vec<String> {
         .collect()
 }
 
-/// The trials: the program on both sides, and the table that is made with it.
+/// The tests: the program on both servers, and the generated protobuf table.
 pub fn trials(pair: &Option<Arc<Pair>>) -> Vec<Trial> {
     let mut trials = vec![Trial::test("goclient::wire", wire)];
     for (title, side) in titles().into_iter().zip(SIDES) {
@@ -32,7 +32,7 @@ pub fn trials(pair: &Option<Arc<Pair>>) -> Vec<Trial> {
     trials
 }
 
-/// Finds the program; where there is no Go, its trials say so and pass, except in CI.
+/// Finds the program; without Go, its tests print a line and pass, except in CI.
 fn program() -> Option<std::path::PathBuf> {
     match binaries::goclient() {
         Ok(program) => Some(program),
@@ -71,25 +71,25 @@ fn run(pair: &Pair, side: &str) -> Result<(), Failed> {
     )))
 }
 
-/// The table of protobuf is what the types of k8s.io/api say; BOWLINE_BLESS=1 writes it.
+/// The protobuf table must match the types of k8s.io/api; BOWLINE_BLESS=1 writes it.
 fn wire() -> Result<(), Failed> {
     let Some(program) = program() else {
         return Ok(());
     };
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/embedded");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/kube-embedded/src");
     let output = Command::new(program)
         .arg("--wire")
         .arg(folder.join("builtin.json"))
         .output()?;
     let made = String::from_utf8(output.stdout)?;
     let path = folder.join("protobuf/wire.json");
-    if std::env::var_os("BOWLINE_BLESS").is_some() {
+    if std::env::var_os("KUBE_EMBEDDED_BLESS").is_some() {
         fs::write(&path, &made)?;
     }
     match fs::read_to_string(&path)? == made {
         true => Ok(()),
         false => Err(Failed::from(
-            "src/embedded/protobuf/wire.json is not what the types say; BOWLINE_BLESS=1 writes it",
+            "crates/kube-embedded/src/protobuf/wire.json is not what the types say; KUBE_EMBEDDED_BLESS=1 writes it",
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! What single built-in kinds do beyond storing.
+//! The behaviour of single built-in kinds.
 
 use serde_json::json;
 
@@ -139,7 +139,7 @@ async fn a_service_has_defaults(t: Target) -> Outcome {
         .created();
     let mut spec = made["spec"].clone();
     if let Some(spec) = spec.as_object_mut() {
-        // Which address a Service gets is the network's matter.
+        // The network decides the address of a Service.
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
             spec.remove(field);
         }

@@ -1,4 +1,4 @@
-//! Lists: their form, their order, their version.
+//! Lists: their format, their order, their version.
 
 use serde_json::json;
 
@@ -38,7 +38,7 @@ async fn have_a_kind_and_a_version(t: Target) -> Outcome {
     );
     let mut item = made;
     if let Some(item) = item.as_object_mut() {
-        // Items of built-in kinds do not repeat what the list's kind says.
+        // Items of built-in kinds have no kind and apiVersion, because the list has them.
         item.remove("kind");
         item.remove("apiVersion");
     }

@@ -1,4 +1,4 @@
-//! Names that are names, and names that are not.
+//! Valid and invalid names.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Namespaces and their end.
+//! Namespaces and their deletion.
 
 use serde_json::json;
 

@@ -1,17 +1,18 @@
-//! Random writes on a real server, each repeated here: patches, apply and the owners of fields must agree.
+//! Random writes on a real server, each repeated on the embedded code: patches, applies and field owners must
+//! agree.
 //!
-//! Every step starts from what the server holds, so one difference does not hide the next.
+//! Every step starts from the object on the server, so that one difference does not hide the next.
 
 mod subjects;
 
-use bowline::embedded::apply::{self, Manager, Operation};
-use bowline::embedded::patch;
 use kube::Client;
+use kube_embedded::apply::{self, Manager, Operation};
+use kube_embedded::patch;
 use serde_json::{Map, Value, json};
 
 use self::subjects::{Dice, Subject, object, some, subjects, texts, widget_schema};
 
-/// The parts of an object that the server alone decides.
+/// Removes the fields that only the server decides.
 fn comparable(object: &Value) -> Value {
     let mut out = object.clone();
     if let Some(metadata) = out.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -32,7 +33,7 @@ fn comparable(object: &Value) -> Value {
                 *time = json!("some time");
             }
         }
-        // Within one second the order of two runs differs.
+        // Within one second, the order differs between two runs.
         if let Some(entries) = metadata
             .get_mut("managedFields")
             .and_then(Value::as_array_mut)
@@ -132,7 +133,7 @@ pub async fn check(client: &Client, seed: u64, steps: usize) -> Result<(), Strin
                         ));
                     }
                 }
-                // The server validates more than this part of the embedded one.
+                // The server validates more than this part of the embedded API.
                 Ok(_) if theirs["code"] == 422 => {}
                 Ok(_) => wrong.push(format!(
                     "{} step {step}, {description}: only there refused: {}",
@@ -300,7 +301,7 @@ async fn one_step(
     }
 }
 
-/// Writes a status, by merge patch or by apply; everything else stays as it is.
+/// Writes a status, by merge patch or by apply; the rest of the object stays the same.
 async fn status_step(
     client: &Client,
     subject: &Subject,
@@ -368,7 +369,7 @@ async fn status_step(
     ))
 }
 
-/// Adds directives to what else would be a plain strategic patch.
+/// Adds directives to a strategic merge patch.
 fn strategic_body(body: Map<String, Value>, current: &Value, dice: &mut Dice) -> Value {
     let mut body = Value::Object(body);
     let pod = "/spec/template/spec";

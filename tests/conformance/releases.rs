@@ -1,4 +1,4 @@
-//! bowline's own kinds: a Release never changes, and a pin is what its name says.
+//! bowline's own kinds: a Release never changes, and the name of a ReleasePin matches its spec.
 
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ fn image(image: &str) -> Value {
     json!({"spec": {"workload": {"spec": {"image": image}}}})
 }
 
-/// Makes a release by apply and waits until the rule about it is in force.
+/// Creates a release by apply, and waits until the server enforces the policy for it.
 async fn made(t: &Target) -> Value {
     let made = t
         .apply(&t.releases("/cart-v1"), "maker", &release())
@@ -90,7 +90,7 @@ async fn made(t: &Target) -> Value {
     }
 }
 
-/// Expects that an attempt was refused, or changed nothing.
+/// Asserts that an attempt was refused, or changed nothing.
 async fn still(t: &Target, made: &Value, way: &str, answer: Answer) {
     let now = t.get(&t.releases("/cart-v1")).await.ok();
     same(

@@ -1,4 +1,4 @@
-//! Reviews of one's own identity and rights.
+//! Reviews of the user's own identity and permissions.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! kube's own runtime, unmodified: what works on a cluster works here.
+//! kube's runtime, unmodified, works on the embedded API as on a cluster.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -62,7 +62,7 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// The spec of a widget, as far as these cases use it.
+/// The spec of a widget, with the fields that these cases use.
 #[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "conformance.bowline.dev",
@@ -223,7 +223,7 @@ async fn a_typed_watch(t: Target) -> Outcome {
     Ok(())
 }
 
-/// Follows a watcher through its first list and one change of each kind.
+/// Follows a watcher through its first list and one event of each kind.
 async fn followed(t: Target, settings: watcher::Config) -> Outcome {
     let api: Api<Widget> = t.api();
     for name in ["a", "b", "c"] {
@@ -234,7 +234,7 @@ async fn followed(t: Target, settings: watcher::Config) -> Outcome {
     let wanted = BTreeSet::from(["a", "b", "c"].map(str::to_owned));
     let mut initial = BTreeSet::new();
     let mut listed = false;
-    // A streamed list is asked for at any version: what it lacks comes right after it.
+    // A streamed list may start at any version: missing objects follow right after it.
     while !listed || initial != wanted {
         match within("the first list", events.try_next()).await? {
             Some(watcher::Event::Init) => {}
@@ -489,7 +489,7 @@ async fn a_recorder_publishes(t: Target) -> Outcome {
         secondary: None,
     };
     recorder.publish(&event, &object.object_ref(&())).await?;
-    // The same again is counted, not repeated.
+    // The same event again increments a counter and creates no new object.
     recorder.publish(&event, &object.object_ref(&())).await?;
     let events: Api<Event> = t.api();
     let list = events

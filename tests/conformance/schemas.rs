@@ -1,12 +1,13 @@
-//! Bad custom resources: the embedded schema must find what a real server finds, in the same words.
+//! Invalid custom resources: the embedded schema must report the same errors as a real server, with the same
+//! messages.
 
 use std::collections::BTreeSet;
 
-use bowline::embedded::schema::Schema;
 use kube::Client;
+use kube_embedded::schema::Schema;
 use serde_json::{Value, json};
 
-/// Every rule that a CRD can write, once.
+/// Every kind of rule that a CRD can have, once.
 const SCHEMA: &str = r#"{"type": "object", "required": ["spec"], "properties": {
         "metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 12}}},
         "spec": {"type": "object", "required": ["name"], "properties": {
@@ -166,7 +167,7 @@ fn cases() -> Vec<Value> {
     cases
 }
 
-/// Sends every case to the server as a dry run and compares the causes that both give.
+/// Sends every case to the server as a dry run, and compares the causes.
 pub async fn check(client: &Client) -> Result<(), String> {
     let schema = schema();
     let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

@@ -1,4 +1,4 @@
-//! Answers in other forms: tables for people, metadata for those who count.
+//! Answers in other formats: tables and metadata only.
 
 use serde_json::{Value, json};
 
@@ -237,7 +237,7 @@ async fn in_pages(t: Target) -> Outcome {
 
 async fn else_json(t: Target) -> Outcome {
     t.configmap("a").await;
-    // What kubectl sends: a table if there is one, else the object.
+    // The Accept header of kubectl: a table if possible, otherwise the object.
     let accept =
         format!("{TABLE},application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json");
     let table = t.get_as(&t.configmaps(""), &accept).await.ok();

@@ -1,5 +1,5 @@
-//! What embedded knows by heart, checked against a real server: the table of built-in kinds, their
-//! defaults and decode errors, what is wrong with custom resources, who owns which field.
+//! Compares committed data of the embedded API with a real server: the table of built-in kinds, their
+//! defaults and decode errors, the validation errors of custom resources, the owners of fields.
 
 use kube::Client;
 
@@ -31,7 +31,7 @@ async fn bad_custom_resources_are_refused_alike(t: Target) -> Outcome {
     Ok(schemas::check(&t.client).await?)
 }
 
-/// `BOWLINE_FULL=1` takes many more steps.
+/// `BOWLINE_FULL=1` runs many more steps.
 async fn random_writes_leave_the_same_owners(t: Target) -> Outcome {
     let seeds = if std::env::var_os("BOWLINE_FULL").is_some() {
         10

@@ -1,15 +1,15 @@
-//! What a case runs against: requests in, answers and watch events out.
+//! The API that a case runs against: sends requests, and returns answers and watch events.
 //!
-//! Cases speak HTTP through `kube::Client`, so that status codes, headers and the whole body can
-//! be compared; the runtime cases use the typed API.
+//! Cases use HTTP through `kube::Client`, so that status codes, headers and the whole body can be compared;
+//! the runtime cases use the typed API.
 
 use std::{collections::VecDeque, fmt::Write as _, sync::Arc, time::Duration};
 
-use bowline::embedded::Embedded;
 use futures::{Stream, StreamExt};
 use http::{Method, Request, header};
 use http_body_util::BodyExt;
 use kube::{Client, client::Body};
+use kube_embedded::Embedded;
 use serde_json::{Value, json};
 use tokio::sync::RwLock;
 
@@ -18,14 +18,14 @@ use crate::{
     widget,
 };
 
-/// How long a case waits for something that has to happen.
+/// How long a case waits for an event that must happen.
 pub const PATIENCE: Duration = Duration::from_secs(45);
 
-/// An API that is shared by all cases.
+/// An API that all cases share.
 pub struct Place {
     client: Client,
     backing: Backing,
-    /// Held shared by every case, and alone by the few that disturb others.
+    /// Every case holds a read lock; the few cases that disturb others hold the write lock.
     pub turn: RwLock<()>,
 }
 
@@ -38,9 +38,13 @@ impl Place {
     /// Opens the embedded API on a new file.
     pub async fn embedded() -> Option<Arc<Self>> {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let embedded = Embedded::open(&folder.path().join("store.db"), "admin")
-            .await
-            .expect("the embedded API opens");
+        let embedded = Embedded::open(
+            &folder.path().join("store.db"),
+            "admin",
+            bowline::api::store_setup(),
+        )
+        .await
+        .expect("the embedded API opens");
         let client = embedded.client("default");
         widget::install(&client).await;
         Some(Arc::new(Self {
@@ -50,7 +54,7 @@ impl Place {
         }))
     }
 
-    /// Starts a real cluster, if there are programs for one.
+    /// Starts a real cluster; None if the programs are missing.
     pub async fn cluster() -> Option<Arc<Self>> {
         let mut cluster = Cluster::start(Options::default()).await?;
         let client = cluster.client();
@@ -69,13 +73,13 @@ impl Place {
 #[derive(Clone)]
 pub struct Target {
     place: Arc<Place>,
-    /// The client as users have it.
+    /// A client with the settings of a normal user.
     pub client: Client,
     /// The case's own namespace.
     pub namespace: String,
 }
 
-/// The ways to change an object in part.
+/// The kinds of patches.
 #[derive(Debug, Clone, Copy)]
 pub enum Patch {
     Json,
@@ -94,7 +98,7 @@ impl Patch {
 }
 
 impl Target {
-    /// Makes the namespace of a case.
+    /// Creates the namespace of a case.
     pub async fn new(place: Arc<Place>, case: &str) -> Self {
         let mut namespace = case.replace("::", "-").replace('_', "-");
         namespace.truncate(50);
@@ -114,8 +118,8 @@ impl Target {
         target
     }
 
-    /// Makes the server forget everything but the newest state; on a real one, whose caches
-    /// remember longer, this is certain for ServiceAccounts.
+    /// Removes the history of the server. A real server has caches that keep it longer, so there it is
+    /// certain only for ServiceAccounts.
     pub async fn compact(&self) {
         match &self.place.backing {
             Backing::Cluster(cluster) => cluster.compact().await,
@@ -129,12 +133,12 @@ impl Target {
         }
     }
 
-    /// Returns the path of something in the core group in the case's namespace.
+    /// Returns a path of the core group in the case's namespace.
     pub fn core(&self, rest: &str) -> String {
         format!("/api/v1/namespaces/{}/{rest}", self.namespace)
     }
 
-    /// Returns the path of something in another group in the case's namespace.
+    /// Returns a path of another group in the case's namespace.
     pub fn group(&self, group_version: &str, rest: &str) -> String {
         format!("/apis/{group_version}/namespaces/{}/{rest}", self.namespace)
     }
@@ -149,7 +153,7 @@ impl Target {
         self.core(&format!("configmaps{rest}"))
     }
 
-    /// Sends a request as it is.
+    /// Sends a request without changing it.
     pub async fn send(&self, request: Request<Vec<u8>>) -> Answer {
         let (parts, body) = request.into_parts();
         let sent = format!(
@@ -202,7 +206,7 @@ impl Target {
         self.get_as(path, "application/json").await
     }
 
-    /// Asks for an answer of a certain form.
+    /// Reads a path with an Accept header.
     pub async fn get_as(&self, path: &str, accept: &str) -> Answer {
         let request = Request::get(path)
             .header(header::ACCEPT, accept)
@@ -217,7 +221,7 @@ impl Target {
             .await
     }
 
-    /// Posts bytes that may be no JSON at all.
+    /// Posts bytes that may not be JSON.
     pub async fn post_raw(&self, path: &str, content_type: &str, body: &str) -> Answer {
         self.call(Method::POST, path, content_type, body.into())
             .await
@@ -234,7 +238,7 @@ impl Target {
             .await
     }
 
-    /// Patches with any content type and any bytes.
+    /// Patches with any content type and any body.
     pub async fn patch_raw(&self, path: &str, content_type: &str, body: &str) -> Answer {
         self.call(Method::PATCH, path, content_type, body.into())
             .await
@@ -247,7 +251,7 @@ impl Target {
             .await
     }
 
-    /// Applies as a field manager that takes what others own.
+    /// Applies as a field manager, and takes over the fields of other managers.
     pub async fn force_apply(&self, path: &str, manager: &str, body: &Value) -> Answer {
         let path = format!("{path}?fieldManager={manager}&force=true");
         self.patch_raw(&path, "application/apply-patch+yaml", &body.to_string())
@@ -286,12 +290,12 @@ impl Target {
             .created()
     }
 
-    /// Opens a watch; the path carries all parameters except `watch` itself.
+    /// Opens a watch; the path contains all parameters except `watch` itself.
     pub async fn watch(&self, path: &str) -> Watch {
         self.watch_as(path, "application/json").await
     }
 
-    /// Opens a watch whose events have a certain form.
+    /// Opens a watch with an Accept header.
     pub async fn watch_as(&self, path: &str, accept: &str) -> Watch {
         let separator = if path.contains('?') { '&' } else { '?' };
         let path = format!("{path}{separator}watch=true");
@@ -323,7 +327,7 @@ impl Target {
         }
     }
 
-    /// Reads until the object is as a case wants it, or fails with what it last was.
+    /// Reads until the answer satisfies the case; after a timeout, fails with the last answer.
     pub async fn until(&self, path: &str, what: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
@@ -341,20 +345,20 @@ impl Target {
         }
     }
 
-    /// Waits until the object is gone.
+    /// Waits until the object is deleted.
     pub async fn gone(&self, path: &str) {
         self.until(path, "its end", |answer| answer.code == 404)
             .await;
     }
 
-    /// Returns the resourceVersion at which a list of ConfigMaps in the namespace is now.
+    /// Returns the current resourceVersion of a list of ConfigMaps in the namespace.
     pub async fn now(&self) -> String {
         let list = self.get(&self.configmaps("")).await.ok();
         text(&list, "/metadata/resourceVersion")
     }
 }
 
-/// An HTTP answer with the request that it belongs to.
+/// An HTTP answer, with its request.
 #[derive(Debug, Clone)]
 pub struct Answer {
     sent: String,
@@ -371,13 +375,13 @@ impl Answer {
         self.with_code(200)
     }
 
-    /// Returns the body of a creation.
+    /// Returns the body of a creation (201).
     #[track_caller]
     pub fn created(self) -> Value {
         self.with_code(201)
     }
 
-    /// Returns the body if the status code is as expected.
+    /// Returns the body if the status code is the expected one.
     #[track_caller]
     pub fn with_code(self, code: u16) -> Value {
         assert!(
@@ -390,8 +394,8 @@ impl Answer {
         self.body
     }
 
-    /// Expects a failure whose message begins with words of ours and goes on in the words of
-    /// some parser; returns its details.
+    /// Asserts a failure whose message begins with our words and continues with those of a parser; returns
+    /// its details.
     #[track_caller]
     pub fn refused_with(self, code: u16, reason: &str, beginning: &str) -> Value {
         let message = self.body["message"].as_str().unwrap_or_default().to_owned();
@@ -404,7 +408,7 @@ impl Answer {
         self.refused(code, reason, &message)
     }
 
-    /// Expects a failure: code, reason and message; returns its details.
+    /// Asserts a failure with code, reason and message; returns its details.
     #[track_caller]
     pub fn refused(self, code: u16, reason: &str, message: &str) -> Value {
         let mut expected = json!({
@@ -442,7 +446,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Returns the next event, or `None` when the server has closed the watch.
+    /// Returns the next event, or `None` if the server has closed the watch.
     pub async fn poll(&mut self) -> Option<Value> {
         loop {
             if let Some(line) = self.lines.pop_front() {
@@ -466,7 +470,7 @@ impl Watch {
         }
     }
 
-    /// Returns the next event, bookmarks included.
+    /// Returns the next event, including bookmarks.
     pub async fn next(&mut self) -> Value {
         match self.poll().await {
             Some(event) => event,
@@ -474,7 +478,7 @@ impl Watch {
         }
     }
 
-    /// Expects an event of a type about an object and returns the object.
+    /// Asserts that the next event has this type and this object; returns the object.
     pub async fn expect(&mut self, kind: &str, name: &str) -> Value {
         let mut event = self.next().await;
         while event["type"] == "BOOKMARK" && kind != "BOOKMARK" {
@@ -494,7 +498,7 @@ impl Watch {
     }
 }
 
-/// Compares two documents and shows both when they differ.
+/// Asserts that two documents are equal; shows both if they differ.
 #[track_caller]
 pub fn same(what: &str, actual: &Value, expected: Value) {
     assert!(
@@ -521,7 +525,7 @@ pub fn text(value: &Value, pointer: &str) -> String {
     }
 }
 
-/// Returns a copy without a field of its metadata.
+/// Returns a copy without one metadata field.
 pub fn without_metadata(value: &Value, field: &str) -> Value {
     let mut value = value.clone();
     if let Some(metadata) = value["metadata"].as_object_mut() {
@@ -530,7 +534,7 @@ pub fn without_metadata(value: &Value, field: &str) -> Value {
     value
 }
 
-/// Returns the names of a list's items, in their order.
+/// Returns the names of a list's items, in order.
 #[track_caller]
 pub fn names(list: &Value) -> Vec<String> {
     match list["items"].as_array() {

@@ -1,5 +1,5 @@
-//! The custom kinds that cases use: a namespaced Widget with everything that a schema can say,
-//! and a cluster-wide Gadget without subresources.
+//! The custom kinds of the cases: a namespaced Widget with every feature of a schema, and a cluster-scoped
+//! Gadget without subresources.
 
 use kube::Client;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! A real cluster that nothing of bowline is on.
+//! A real cluster without bowline.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub async fn a_controller_waits_for_the_kinds_that_a_cluster_does_not_have(clust
     process.until_it_leads(&target).await;
     let ran = bowline(&cluster, "install").await;
     assert_eq!(ran.code, 0, "{}", ran.err);
-    // It begins by itself.
+    // The controller starts by itself when the kinds exist.
     let pins: Api<ReleasePin> = Api::namespaced(target.client(), &target.namespace);
     let pin = crate::shop::pin("cart", "dev", "cart-1");
     pins.create(&PostParams::default(), &pin).await.unwrap();

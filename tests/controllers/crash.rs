@@ -1,4 +1,4 @@
-//! kill -9 at random moments while pins move: what comes after it brings everything to its end.
+//! kill -9 at random times while ReleasePins move: the next controller completes all work.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub async fn a_killed_controller_loses_nothing(target: Arc<Target>) {
     if target.name == "cluster" {
         system_namespace(&target).await;
     }
-    // 67 components in three environments: 201 pins.
+    // 67 components in three environments: 201 ReleasePins.
     let pins = Pins::open(&target, sized(4, 67)).await;
     let flags = target.flags();
     let kills = sized(4, 50);
@@ -31,14 +31,14 @@ pub async fn a_killed_controller_loses_nothing(target: Arc<Target>) {
             if target.name == "cluster" {
                 process.until_it_leads(&target).await;
             }
-            // The moment is the point: from before its first list to the middle of everything.
+            // The time of the kill is random: from before its first list to the middle of its work.
             let changes = pins.feed.touched().take(dice.roll(60) as usize);
             changes.for_each(|_| std::future::ready(())).await;
             process.kill();
         }
         ended.store(true, Ordering::SeqCst);
     };
-    // The last move is waited for: one that is cut off may still be made, and any time later.
+    // The last move is awaited, because an interrupted move may still be executed later.
     let moving = async {
         let mut dice = Dice(11);
         let all: Vec<_> = pins.all().collect();

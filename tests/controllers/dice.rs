@@ -1,6 +1,6 @@
-//! Numbers that look random and are the same every time.
+//! Pseudo-random numbers that are the same in every run.
 
-/// Where the numbers are.
+/// The state of the generator.
 pub struct Dice(pub u64);
 
 impl Dice {

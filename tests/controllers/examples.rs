@@ -1,4 +1,4 @@
-//! The commands of deploy/examples/README.md, as they stand there.
+//! The commands of deploy/examples/README.md.
 
 use std::path::Path;
 use std::process::Command;
@@ -45,11 +45,11 @@ pub async fn the_readme_deploys_the_example_with_bowline_and_applies_it_with_kub
     assert_eq!(ran.code, 0, "{}", ran.err);
     let target = Target::new(&Place::Cluster(cluster.clone()), "examples").await;
     let process = Process::start(&target, "controller", target.flags()).await;
-    // `flags` writes the kubeconfig again; a controller that leads has read it.
+    // `flags` writes the kubeconfig again; a leading controller has read it already.
     process.until_it_leads(&target).await;
     run_block(&target, "kubectl create priorityclass").await;
     let pins: Api<ReleasePin> = Api::default_namespaced(target.client());
-    // The first by the command, the others because they deploy themselves.
+    // The first component is deployed by the command, the others by autoDeploy.
     let deployed = ["product-catalog", "checkout-service", "frontend"];
     let deployed = deployed.map(|component| format!("{component}-development"));
     for name in &deployed {

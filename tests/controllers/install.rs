@@ -1,4 +1,4 @@
-//! `bowline install` and `uninstall` on a cluster that has nothing of bowline yet.
+//! `bowline install` and `uninstall` on a cluster without bowline.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,12 +18,12 @@ use crate::HANG;
 use crate::cluster::Cluster;
 use crate::user::{Ran, ended};
 
-/// Runs the program as somebody who may do everything.
+/// Runs the program as an administrator.
 pub async fn bowline(cluster: &Cluster, line: &str) -> Ran {
     bowline_to(cluster, line, Stdio::piped()).await
 }
 
-/// Runs the program as somebody who may do everything, and lets it print to `out`.
+/// Runs the program as an administrator, with its output to `out`.
 pub async fn bowline_to(cluster: &Cluster, line: &str, out: Stdio) -> Ran {
     let home = tempfile::tempdir().unwrap();
     let run = Command::new(env!("CARGO_BIN_EXE_bowline"))
@@ -38,7 +38,7 @@ pub async fn bowline_to(cluster: &Cluster, line: &str, out: Stdio) -> Ran {
     ended(run.unwrap()).await
 }
 
-/// How often each word ends a line.
+/// Counts the last words of the lines.
 pub fn words(out: &str) -> BTreeMap<String, usize> {
     let mut words = BTreeMap::new();
     for line in out.lines() {
@@ -69,7 +69,7 @@ pub fn api(cluster: &Cluster, object: &Value) -> Api<DynamicObject> {
     }
 }
 
-/// Which objects of the bundle are there and ours.
+/// Counts the objects of the bundle that exist and belong to bowline.
 async fn present(cluster: &Cluster) -> usize {
     let mut count = 0;
     for object in bundle() {
@@ -91,7 +91,7 @@ async fn present(cluster: &Cluster) -> usize {
     count
 }
 
-/// Waits until an object is not there.
+/// Waits until an object is deleted.
 pub async fn gone<K>(objects: Api<K>, name: &str)
 where
     K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
@@ -102,7 +102,7 @@ where
 
 pub async fn a_cluster_gets_and_loses_everything(cluster: Arc<Cluster>) {
     let objects = bundle().len();
-    // A dry run says it all and does nothing.
+    // A dry run prints everything and changes nothing.
     let ran = bowline(&cluster, "install --dry-run").await;
     assert_eq!(
         (ran.code, words(&ran.out)),
@@ -118,7 +118,7 @@ pub async fn a_cluster_gets_and_loses_everything(cluster: Arc<Cluster>) {
         "{}",
         ran.err
     );
-    // Pins can be written from now on.
+    // ReleasePins can be written from now on.
     let pins: Api<ReleasePin> = Api::namespaced(cluster.client(), "default");
     let dry = PostParams {
         dry_run: true,
@@ -127,7 +127,7 @@ pub async fn a_cluster_gets_and_loses_everything(cluster: Arc<Cluster>) {
     let pin = crate::shop::pin("cart", "dev", "cart-1");
     pins.create(&dry, &pin).await.unwrap();
     assert_eq!(present(&cluster).await, objects);
-    // What is there works: a pin is a kind, and a rule refuses nonsense.
+    // The installation works: ReleasePin is a kind, and a rule refuses an invalid object.
     let kubectl = |words: &str| {
         let out = cluster
             .kubectl()
@@ -144,7 +144,7 @@ pub async fn a_cluster_gets_and_loses_everything(cluster: Arc<Cluster>) {
     assert_eq!(image, "example/bowline:7");
     let (found, said) = kubectl("get releasepins.openchoreo.dev -A");
     assert!(found, "{said}");
-    // Twice is once: nothing is written.
+    // A second install writes nothing.
     let ran = bowline(&cluster, "install --dry-run --image example/bowline:7").await;
     assert_eq!(
         (ran.code, words(&ran.out)),
@@ -159,11 +159,11 @@ pub async fn a_cluster_gets_and_loses_everything(cluster: Arc<Cluster>) {
         "{}",
         ran.err
     );
-    // Another image is another Deployment, and nothing else.
+    // Another image changes only the Deployment.
     let ran = bowline(&cluster, "install --image example/bowline:8").await;
     assert_eq!(words(&ran.out)["configured"], 1, "{}", ran.out);
 
-    // Somebody's work stays, and is named.
+    // Objects of a user stay, and the message names them.
     let maps: Api<ConfigMap> = Api::namespaced(cluster.client(), labels::SYSTEM_NAMESPACE);
     let map = serde_json::from_value(json!({"metadata": {"name": "notes"}})).unwrap();
     maps.create(&PostParams::default(), &map).await.unwrap();
@@ -190,13 +190,13 @@ pub async fn a_cluster_gets_and_loses_everything(cluster: Arc<Cluster>) {
         ran.err
     );
     for line in [
-        "namespace/bowline-system stays: configmap/notes is in it",
+        "namespace/bowline-system stays: it contains configmap/notes",
         "customresourcedefinition.apiextensions.k8s.io/components.openchoreo.dev stays: it has objects such as default/cart",
     ] {
         assert!(ran.err.contains(line), "{}", ran.err);
     }
     assert!(components.get_opt("cart").await.unwrap().is_some());
-    // Without that, everything goes.
+    // Without such objects, everything is removed.
     components
         .delete("cart", &DeleteParams::default())
         .await
@@ -287,7 +287,7 @@ pub async fn what_others_created_is_not_touched(cluster: Arc<Cluster>) {
     gone(crds, name).await;
 }
 
-/// Writes whole numbers as such: to a reader of YAML, 1.0 and 1 are the same.
+/// Writes whole numbers as integers: for a YAML reader, 1.0 and 1 are equal.
 fn whole(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(whole),
@@ -301,7 +301,7 @@ fn whole(value: &mut Value) {
     }
 }
 
-/// Leaves out what does not count: order, and how numbers are written.
+/// Removes differences without a meaning: the order, and the notation of numbers.
 pub fn sorted(objects: Vec<Value>) -> BTreeMap<String, Value> {
     let key = |object: &Value| {
         let word = |at: &str| {

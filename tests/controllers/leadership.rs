@@ -11,7 +11,7 @@ use crate::process::{Process, system_namespace};
 use crate::proxy::{Gate, Proxy, Write};
 use crate::{HANG, sized};
 
-/// What passes through the proxies of two controllers, in order.
+/// The writes through the proxies of two controllers, in order.
 #[derive(Default)]
 struct Traffic {
     seen: Mutex<Seen>,
@@ -20,13 +20,13 @@ struct Traffic {
 
 #[derive(Default)]
 struct Seen {
-    /// Who last wrote the lease and was told that it did.
+    /// The last process that wrote the lease and got the answer.
     leader: Option<&'static str>,
-    /// Writes of somebody who did not lead.
+    /// The writes of a process that was not the leader.
     wrong: Vec<String>,
-    /// Writes of each, beside the lease.
+    /// The number of writes of each process, without the lease.
     writes: std::collections::BTreeMap<&'static str, usize>,
-    /// Whose writes of the lease are held.
+    /// The process whose writes of the lease are stopped.
     cut: Option<&'static str>,
 }
 
@@ -46,7 +46,7 @@ impl Traffic {
         })
     }
 
-    /// Takes note of a write; returns whether it is held.
+    /// Records a write. Returns whether it is stopped.
     fn see(&self, who: &'static str, write: &Write) -> bool {
         let mut seen = self.seen.lock().unwrap();
         if write.resource == "leases" {
@@ -97,9 +97,9 @@ pub async fn one_acts_at_a_time(target: Arc<Target>) {
     ];
     let flags = |proxy: usize| {
         let mut flags = proxies[proxy].flags(&target);
-        // Other proofs have pins too.
+        // Other proofs use ReleasePins in other namespaces.
         flags.push(format!("--namespace={}", target.namespace));
-        // Long enough that a busy machine does not cost the leader its lease.
+        // Long enough that the leader keeps its lease on a busy machine.
         flags.push("--lease-duration=5s".to_owned());
         flags
     };
@@ -112,7 +112,7 @@ pub async fn one_acts_at_a_time(target: Arc<Target>) {
     assert_eq!(code, 200, "{ready}");
     assert!(ready.starts_with("ok: waiting: first_"), "{ready}");
 
-    // A leader that is cut off from its lease, and from nothing else, stops before the other begins.
+    // A leader that is cut off only from its lease stops before the other begins.
     let moving = async {
         for round in 0..sized(2, 6) {
             pins.move_all(["2", "3"][round % 2]).await;
@@ -132,7 +132,7 @@ pub async fn one_acts_at_a_time(target: Arc<Target>) {
         target.name
     );
 
-    // One that is killed is followed by the other.
+    // When the leader is killed, the other takes over.
     traffic.cut(None);
     second.kill();
     first.until_it_leads(&target).await;
@@ -140,7 +140,7 @@ pub async fn one_acts_at_a_time(target: Arc<Target>) {
     pins.agree().await;
     traffic.verify();
 
-    // One that is asked to end lets go of the lease, and ends well.
+    // A leader that is asked to end releases the lease and exits with 0.
     let third = Process::start(&target, "third", flags(1)).await;
     let ended = first.stop().await;
     assert_eq!(ended.code(), Some(0));

@@ -1,11 +1,11 @@
-//! Proofs about the controllers as processes: one acts at a time, nothing is lost when one is killed,
-//! nothing is written when nothing changed; what installs them on a cluster, and takes them away.
+//! Proofs about the controllers as processes: only one acts at a time, a killed one loses no work, and
+//! nothing is written without a change; also their installation and removal.
 //!
 //! Every proof runs on a cluster or on both targets, as `embedded::proof` and `cluster::proof`, in a short
-//! form. `BOWLINE_FULL=1 cargo test --test controllers -- --nocapture` runs the long one and prints what it
-//! measured; a word before `--` chooses a proof.
+//! form. `BOWLINE_FULL=1 cargo test --test controllers -- --nocapture` runs the long form and prints its
+//! measurements; a word before `--` chooses a proof.
 
-// Clippy allows it in `#[test]` functions only, not in what they share.
+// Clippy allows it only in `#[test]` functions, not in shared code.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../cluster/mod.rs"]
@@ -49,7 +49,7 @@ use cluster::{Cluster, Options};
 use libtest_mimic::{Arguments, Failed, Trial};
 use place::{Place, Target};
 
-/// Nothing takes this long; what does hangs.
+/// The longest wait of a proof.
 const HANG: Duration = Duration::from_secs(120);
 
 /// Chooses between the short and the full form.
@@ -81,26 +81,26 @@ async fn whole_cluster() -> Option<Place> {
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // The short forms wait for servers more than they compute; the long ones measure, one at a time.
+    // The short forms mostly wait for servers; the long forms measure, so they run one at a time.
     arguments.test_threads.get_or_insert(sized(3, 1));
-    // Those that need nothing but a real cluster, with everything on it.
+    // The proofs that need only a complete real cluster.
     let on_cluster = proofs![Target;
         node::pods_become_ready,
         leadership::one_acts_at_a_time,
         quiet::a_second_look_writes_nothing,
         planes::a_second_cluster_is_reached_through_the_kubeconfig_of_the_data_planes,
     ];
-    // Those that are about an embedded store.
+    // The proofs about an embedded store.
     let on_embedded = proofs![Target;
         beside::a_command_runs_them_until_its_pin_is_observed,
         beside::one_process_runs_them_and_another_takes_over,
     ];
-    // Those that hold on both targets.
+    // The proofs on both targets.
     let on_both = proofs![Target;
         crash::a_killed_controller_loses_nothing,
         orders::the_order_does_not_matter,
     ];
-    // Those that need a cluster of their own, with nothing of bowline on it.
+    // The proofs that need their own cluster without bowline.
     let on_bare = proofs![Cluster;
         absent::a_verb_names_the_kinds_that_a_cluster_does_not_have,
         absent::a_controller_waits_for_the_kinds_that_a_cluster_does_not_have,
@@ -159,7 +159,7 @@ fn main() -> ExitCode {
         });
         trials.push(trial.with_ignored_flag(missing));
     }
-    // These share a cluster, so they run one after the other, beside the trials before them.
+    // These share a cluster, so they run one after the other, at the same time as the other proofs.
     let (mut turns, mut waiting) = (Vec::new(), Vec::new());
     for (name, run) in on_bare {
         let name = format!("bare::{name}");
@@ -181,7 +181,7 @@ fn main() -> ExitCode {
             std::thread::spawn(turns);
         }
     });
-    // The long forms measure: nothing runs beside them.
+    // The long forms measure, so nothing runs at the same time.
     if sized(true, false) {
         start();
     }
@@ -198,7 +198,7 @@ fn main() -> ExitCode {
         trials.push(trial.with_ignored_flag(bare.is_none()));
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
-    // The servers end here, before the process does.
+    // The servers end before the process does.
     drop((cluster, bare));
     conclusion.exit_code()
 }

@@ -1,4 +1,4 @@
-//! The fake node does what the proofs take for granted.
+//! The fake node works as the other proofs assume.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::HANG;
 use crate::place::Target;
 
-/// Creates an object and waits until its status is as wanted.
+/// Creates an object and waits until its status fulfils a condition.
 async fn becomes<K>(target: &Target, object: Value, wanted: impl Fn(&Value) -> bool)
 where
     K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
@@ -82,7 +82,7 @@ pub async fn pods_become_ready(target: Arc<Target>) {
         |status| status["phase"] == "Bound",
     )
     .await;
-    // What is broken starts, and is not ready.
+    // A broken workload starts, and is not ready.
     becomes::<Deployment>(
         &target,
         json!({"metadata": {"name": "f"}, "spec": {"replicas": 1, "selector": selector, "template": template("shop/broken:1", json!({}))}}),

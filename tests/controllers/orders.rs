@@ -1,8 +1,9 @@
-//! The worked example, applied in any order: it ends in the same state, which is what rendering its files
-//! says, byte for byte; and nothing else runs.
+//! The worked example, applied in any order: the final state is always the same, and equal byte for byte to
+//! the rendered files; no other object runs.
 //!
-//! The storage of the test cluster lets a claim change its size and take a class later. Where the storage of
-//! a cluster does not, settings that come after their pin cannot change a claim that is there.
+//! The storage of the test cluster allows a volume claim to change its size and to get a class later. If the
+//! storage of a cluster does not, settings that are applied after their ReleasePin cannot change an existing
+//! claim.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,11 +17,11 @@ use bowline::connect::DataPlanes;
 use bowline::controllers::all::{self, Loop};
 use bowline::controllers::rendered::{self, Ways};
 use bowline::controllers::{Context, component, pin, release, retention, simulator};
-use bowline::engine::actions::release::{Source, release as make_release};
-use bowline::engine::audit;
-use bowline::engine::catalog::Catalog;
 use bowline::render::{Inputs, Library, Rendered, render};
 use bowline::resolve::git::{Git, Settings};
+use bowline::subjects::release_pin::actions::release::{Source, release as make_release};
+use bowline::subjects::release_pin::audit;
+use bowline::subjects::release_pin::catalog::Catalog;
 use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
@@ -40,9 +41,9 @@ use crate::dice::Dice;
 use crate::place::{Place, Target};
 use crate::{HANG, shop, sized};
 
-/// How many embedded stores are worked on side by side.
+/// The number of embedded stores that run at the same time.
 const SIDE_BY_SIDE: usize = 4;
-/// How long a step of the simulator takes.
+/// The duration of a step of the simulator.
 const STEP: Duration = Duration::from_millis(20);
 
 pub async fn the_order_does_not_matter(target: Arc<Target>) {
@@ -95,11 +96,11 @@ pub async fn the_order_does_not_matter(target: Arc<Target>) {
     );
 }
 
-/// What the example is made of, and what has to come of it.
+/// The documents of the example, and the expected result.
 struct Example {
     namespace: String,
     objects: Vec<Value>,
-    /// By the name of the pin.
+    /// The expected manifests, by the name of the ReleasePin.
     rendered: BTreeMap<String, Rendered>,
     /// The namespaces of the environments.
     places: Vec<String>,
@@ -123,7 +124,7 @@ impl Example {
             let is_automatic = definitions.component.spec.auto_deploy;
             for environment in &environments {
                 let name = environment.name_any();
-                // The controller makes these, and the releases that others name.
+                // The controller creates these, and the releases that others name.
                 if !(is_automatic && name == "development") {
                     let pin = shop::pin(component, &name, &made.name_any());
                     objects.push(serde_json::to_value(pin).unwrap());
@@ -152,8 +153,7 @@ impl Example {
         }
     }
 
-    /// Applies everything in an order, with the controllers beside it from some moment on, and returns
-    /// what came of it.
+    /// Applies all documents in an order, starts the controllers at some point, and returns the final state.
     async fn play(&self, target: &Target, order: u64) -> State {
         let client = target.client();
         let mut dice = Dice(1_000 + order);
@@ -188,7 +188,7 @@ impl Example {
         applied.unwrap_or_else(|error| panic!("{} {name}: {error}", object["kind"]));
     }
 
-    /// Waits until everything is rendered as it should be, and ready.
+    /// Waits until everything is rendered as expected, and ready.
     async fn settled(&self, client: &Client, order: u64) {
         let pins: Api<ReleasePin> = Api::namespaced(client.clone(), &self.namespace);
         let rendered: Api<RenderedRelease> = Api::namespaced(client.clone(), &self.namespace);
@@ -230,7 +230,7 @@ impl Example {
         }
     }
 
-    /// Says what a rendered release lacks.
+    /// Returns what a rendered release lacks.
     fn state_of(&self, found: &RenderedRelease) -> &'static str {
         let wanted = self.rendered.get(&found.name_any());
         let hash = wanted.map(Rendered::hash);
@@ -247,7 +247,7 @@ impl Example {
         }
     }
 
-    /// Waits until the pods that run are those of the newest templates, and no others.
+    /// Waits until the running pods are exactly those of the newest templates.
     async fn pods_run(&self, client: &Client) {
         let pods: Api<Pod> = Api::all(client.clone());
         let config = watcher::Config::default().labels("app.kubernetes.io/name");
@@ -264,7 +264,7 @@ impl Example {
         }
     }
 
-    /// The pods that Deployments ask for, once for each replica.
+    /// The pods that Deployments need, one entry per replica.
     async fn wanted_pods(&self, client: &Client) -> Vec<String> {
         let mut wanted = Vec::new();
         for place in &self.places {
@@ -283,12 +283,12 @@ impl Example {
         wanted
     }
 
-    /// Deletes the pins, which takes everything along, and then the namespaces.
+    /// Deletes the ReleasePins, and with them all their objects, and then the namespaces.
     async fn clear(&self, target: &Target) {
         let client = target.client();
         let pins: Api<ReleasePin> = Api::namespaced(client.clone(), &self.namespace);
         let rendered: Api<RenderedRelease> = Api::namespaced(client.clone(), &self.namespace);
-        // Autodeployment would bring its pins back.
+        // autoDeploy would create the ReleasePins again.
         let components: Api<bowline::api::Component> =
             Api::namespaced(client.clone(), &self.namespace);
         let every = ListParams::default();
@@ -325,7 +325,7 @@ impl Example {
     }
 }
 
-/// What a cluster has for the shop before it comes.
+/// Creates the objects that a cluster needs before the shop is applied.
 async fn prepare(client: &Client) {
     let classes: Api<PriorityClass> = Api::all(client.clone());
     let class = json!({"metadata": {"name": "shop-critical"}, "value": 1000});
@@ -388,7 +388,7 @@ impl Controllers {
     }
 }
 
-/// Everything that has to be the same, as text by name.
+/// The state that must be the same for every order, as text by name.
 struct State {
     rendered: BTreeMap<String, String>,
     snapshots: BTreeMap<String, String>,
@@ -440,7 +440,7 @@ impl State {
         }
     }
 
-    /// Checks that it is what the files of the example say.
+    /// Checks that the state matches the files of the example.
     fn verify(&self, example: &Example, order: u64) {
         let found: BTreeMap<&String, &str> = self
             .rendered
@@ -459,7 +459,7 @@ impl State {
         wanted.sort();
         let live: Vec<&String> = self.live.keys().collect();
         assert_eq!(live, wanted.iter().collect::<Vec<_>>(), "order {order}");
-        // One snapshot for each pin: each was resolved once.
+        // One snapshot for each ReleasePin: each was resolved once.
         assert_eq!(self.snapshots.len(), self.pins.len(), "order {order}");
         assert_eq!(self.pins.len(), example.rendered.len(), "order {order}");
     }
@@ -483,7 +483,7 @@ impl State {
     }
 }
 
-/// What a pin says, without times and uids.
+/// The text of a ReleasePin, without times and uids.
 fn word(pin: &ReleasePin, entries: &[AuditEntry]) -> String {
     let status = pin.status.clone().unwrap_or_default();
     let conditions = status.conditions.iter();
@@ -506,7 +506,8 @@ fn word(pin: &ReleasePin, entries: &[AuditEntry]) -> String {
     .to_string()
 }
 
-/// What is ours in the namespaces of the environments, without what the server or the moment decides.
+/// The objects of bowline in the namespaces of the environments, without the fields that the server or the
+/// time decides.
 async fn live(example: &Example, client: &Client) -> BTreeMap<String, String> {
     let resources = example.rendered.values().flat_map(|it| &it.resources);
     let kinds: BTreeMap<String, Value> = resources
@@ -518,7 +519,7 @@ async fn live(example: &Example, client: &Client) -> BTreeMap<String, String> {
             )
         })
         .collect();
-    // Another proof on the same cluster has its own.
+    // Other proofs on the same cluster have their own objects.
     let ours = format!(
         "{}={},{}={}",
         labels::MANAGED_BY,
@@ -529,7 +530,7 @@ async fn live(example: &Example, client: &Client) -> BTreeMap<String, String> {
     let ours = ListParams::default().labels(&ours);
     let mut found = BTreeMap::new();
     for of_kind in kinds.values() {
-        // Everywhere: what is ours is in no other place.
+        // The list covers all namespaces, to prove that no object is elsewhere.
         for object in api(client, of_kind, None).list(&ours).await.unwrap() {
             let mut object = serde_json::to_value(object).unwrap();
             object["apiVersion"] = of_kind["apiVersion"].clone();
@@ -542,7 +543,7 @@ async fn live(example: &Example, client: &Client) -> BTreeMap<String, String> {
     found
 }
 
-/// Takes away what a server gives or the way there decides.
+/// Removes the fields that the server sets or that depend on the order.
 fn strip(object: &mut Value) {
     let removed = [
         ("/metadata", "uid"),
@@ -572,14 +573,14 @@ fn strip(object: &mut Value) {
     object["ready"] = json!(replicas);
 }
 
-/// The pods that run and are not going, each as what it is of and what it runs.
+/// The running pods that are not being deleted, each with its owner and its images.
 async fn running(example: &Example, client: &Client) -> Vec<String> {
     let mut found = Vec::new();
     for place in &example.places {
         let pods: Api<Pod> = Api::namespaced(client.clone(), place);
         for it in pods.list(&ListParams::default()).await.unwrap() {
             let owners = it.owner_references();
-            // Those of jobs come with the hour.
+            // The pods of jobs depend on the time.
             if owners.iter().any(|owner| owner.kind == "Job") {
                 continue;
             }
@@ -621,14 +622,14 @@ fn identity(object: &serde_json::Map<String, Value>) -> String {
     )
 }
 
-/// The objects of the kind of one: in a namespace, or in all.
+/// The objects of the same kind as `of`: in a namespace, or in all.
 fn api(client: &Client, of: &Value, namespace: Option<&str>) -> Api<DynamicObject> {
     let version = of["apiVersion"].as_str().unwrap();
     let (group, version) = version.split_once('/').unwrap_or(("", version));
     let kind = of["kind"].as_str().unwrap();
     let kind = GroupVersionKind::gvk(group, version, kind);
     let resource = match kind.kind.as_str() {
-        // Its singular is its plural.
+        // Its plural is the same as its singular.
         "EnvSettings" => ApiResource::from_gvk_with_plural(&kind, "envsettings"),
         _ => ApiResource::from_gvk(&kind),
     };
@@ -638,7 +639,7 @@ fn api(client: &Client, of: &Value, namespace: Option<&str>) -> Api<DynamicObjec
     }
 }
 
-/// Every document of every file below a directory, but for repositories in it.
+/// Returns every document of every file below a directory, except in nested repositories.
 fn documents(directory: &Path) -> Vec<Value> {
     let mut found = Vec::new();
     let mut entries: Vec<PathBuf> = std::fs::read_dir(directory)

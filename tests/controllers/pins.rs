@@ -1,14 +1,14 @@
-//! Many pins, how they move, and when everything agrees with them.
+//! Many ReleasePins: how they move, and when the state matches them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use bowline::api::{ComponentEnvSnapshot, ReleasePin, RenderedRelease, labels, names};
-use bowline::engine::actions::deploy::{self, Deploy};
-use bowline::engine::apply::{Applied, apply};
 use bowline::engine::world::World;
 use bowline::engine::world::feed::Feed;
+use bowline::subjects::release_pin::actions::deploy::{self, Deploy};
+use bowline::subjects::release_pin::apply::{Applied, apply};
 use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -28,7 +28,7 @@ pub struct Pins {
 }
 
 impl Pins {
-    /// Opens a shop with as many components, each with a pin in each environment.
+    /// Opens a shop with a number of components, each with a ReleasePin in each environment.
     pub async fn open(target: &Arc<Target>, components: usize) -> Self {
         let components: Vec<String> = (0..components).map(|n| format!("c{n}")).collect();
         let names: Vec<&str> = components.iter().map(String::as_str).collect();
@@ -43,14 +43,14 @@ impl Pins {
         pins
     }
 
-    /// Every pin, as component and environment.
+    /// Every ReleasePin, as component and environment.
     pub fn all(&self) -> impl Iterator<Item = (&str, &'static str)> {
         let components = self.components.iter();
         components
             .flat_map(|component| ENVIRONMENTS.map(|environment| (component.as_str(), environment)))
     }
 
-    /// Moves every pin to a version.
+    /// Moves every ReleasePin to a version.
     pub async fn move_all(&self, version: &str) {
         futures::stream::iter(self.all())
             .for_each_concurrent(8, |(component, environment)| {
@@ -59,7 +59,7 @@ impl Pins {
             .await;
     }
 
-    /// Moves a pin to a version, as somebody does with the program.
+    /// Moves a ReleasePin to a version, as a user does with the program.
     pub async fn move_one(&self, component: &str, environment: &str, version: &str) {
         let command = Deploy {
             component: component.to_owned(),
@@ -76,7 +76,7 @@ impl Pins {
             let applied = apply(&self.shop.client, &plan, &plan.items[0], &Timestamp::now).await;
             match applied {
                 Ok(Applied::Unchanged | Applied::Done(_)) => return,
-                // Somebody else recorded it, or the read model was behind.
+                // Another process recorded it, or the read model was behind.
                 Ok(Applied::Unrecorded(..) | Applied::Superseded { .. }) => return,
                 Err(error) => {
                     println!("{component} in {environment}: again, for {error}");
@@ -86,7 +86,7 @@ impl Pins {
         }
     }
 
-    /// Waits until every pin has been followed to its end.
+    /// Waits until the controllers have completed every ReleasePin.
     pub async fn agree(&self) {
         let pins = self.shop.pins();
         let mut states: BTreeMap<String, bool> = self
@@ -95,7 +95,8 @@ impl Pins {
             .collect();
         let found = watcher(pins, watcher::Config::default()).default_backoff();
         let mut found = std::pin::pin!(found.applied_objects());
-        // On a busy machine all of them take long; nothing at all that is new for so long hangs.
+        // On a busy machine all of them together take long; but a long time without any progress is a
+        // failure.
         let (mut most, mut since) = (0, Instant::now());
         loop {
             let left = HANG.saturating_sub(since.elapsed());
@@ -124,7 +125,7 @@ impl Pins {
         }
     }
 
-    /// Checks that what runs is what the pins say: everything once, nothing else.
+    /// Checks that the running resources match the ReleasePins: each exists once, and no others.
     pub async fn verify(&self, version: impl Fn(&str, &str) -> String) {
         let pins = self.shop.pins().list(&ListParams::default()).await.unwrap();
         for pin in pins {
@@ -165,7 +166,7 @@ impl Pins {
                 .collect();
             assert_eq!(found, wanted, "resources of {environment}");
         }
-        // A snapshot for each pin at least, and each is of a pin that is there.
+        // Each ReleasePin has at least one snapshot, and each snapshot belongs to an existing ReleasePin.
         let snapshots: Api<ComponentEnvSnapshot> =
             Api::default_namespaced(self.shop.client.clone());
         let snapshots = snapshots
@@ -184,7 +185,7 @@ impl Pins {
     }
 }
 
-/// Tells whether a pin was observed as it is, and is ready.
+/// Returns whether the current generation of a ReleasePin is observed and ready.
 pub fn is_ready(pin: &ReleasePin) -> bool {
     let Some(status) = &pin.status else {
         return false;

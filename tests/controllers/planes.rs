@@ -1,4 +1,4 @@
-//! A controller of one cluster deploys to another, through a kubeconfig of its own for data planes.
+//! A controller of one cluster deploys to another, with a separate kubeconfig for data planes.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::place::Target;
 use crate::process::{Process, system_namespace};
 use crate::shop::Shop;
 
-/// Gives a user of a cluster the rights that deploy/ gives a controller on a data plane, and no others.
+/// Gives a user of a cluster the rights that deploy/ gives the controller on a data plane, and no others.
 async fn grant_data_plane(cluster: &Cluster, user: &str) {
     let role = bowline::cli::bundle::objects(None).unwrap();
     let role = role.into_iter().find(|object| {
@@ -35,7 +35,7 @@ async fn grant_data_plane(cluster: &Cluster, user: &str) {
     bindings.create(&params, &binding).await.unwrap();
 }
 
-/// Waits until a condition of a ReleasePin has a status and, where one is given, a reason.
+/// Waits until a condition of a ReleasePin has a status and, if one is given, a reason.
 async fn until(shop: &Shop, process: &Process, kind: &str, status: &str, said: &str) {
     let is_so = |pin: Option<&ReleasePin>| {
         let pin = serde_json::to_value(pin).unwrap();
@@ -63,11 +63,11 @@ pub async fn a_second_cluster_is_reached_through_the_kubeconfig_of_the_data_plan
     grant_data_plane(&second, USERS[0]).await;
     system_namespace(&target).await;
     let shop = Shop::open(&target, &["cart"]).await;
-    // The target has a context of the same name, which is not meant.
+    // The target has a context of the same name, which must not be used.
     let plane = json!({"context": {"name": "test"}});
     shop.create::<DataPlane>("d", plane).await;
 
-    // The Secret is optional: its volume is empty until somebody creates it.
+    // The Secret is optional: its volume is empty until a user creates the Secret.
     let mounted = target.home.path().join("mounted");
     std::fs::create_dir(&mounted).unwrap();
     let file = mounted.join("config");
@@ -76,7 +76,7 @@ pub async fn a_second_cluster_is_reached_through_the_kubeconfig_of_the_data_plan
     let process = Process::start(&target, "controller", flags).await;
     until(&shop, &process, "Ready", "False", "bowline-kubeconfig").await;
 
-    // A token that the second cluster refuses, then one that it takes: nobody restarts the controller.
+    // First a token that the second cluster refuses, then a valid one: the controller needs no restart.
     let valid = std::fs::read_to_string(second.kubeconfig_of(USERS[0])).unwrap();
     let expired = valid.replace(&second.token(USERS[0]), "expired");
     assert_ne!(expired, valid);

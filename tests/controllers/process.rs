@@ -1,4 +1,4 @@
-//! A controller as a process of its own.
+//! A controller as a separate process.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -25,7 +25,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a controller of a target under a name, with a lease of one second unless the flags name another.
+    /// Starts a controller of a target under a name, with a lease of one second unless the flags set another.
     pub async fn start(target: &Target, name: &str, flags: Vec<String>) -> Self {
         let mut own = vec!["--listen=127.0.0.1:0".to_owned()];
         let is_lease = |flag: &String| flag.starts_with("--lease-duration");
@@ -35,7 +35,7 @@ impl Process {
         Self::start_with(target, name, [own, flags].concat()).await
     }
 
-    /// Starts a controller under a name, with these flags alone. They choose a free port.
+    /// Starts a controller under a name, with only these flags. They choose a free port.
     pub async fn start_with(target: &Target, name: &str, flags: Vec<String>) -> Self {
         let home = target.home.path().join(name);
         std::fs::create_dir_all(&home).unwrap();
@@ -79,18 +79,18 @@ impl Process {
         }
     }
 
-    /// What it logged so far.
+    /// Returns the log so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Kills it, -9.
+    /// Kills the process with SIGKILL.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Stops the process, and waits until it has ended.
     pub async fn stop(mut self) -> ExitStatus {
         let id = self.child.id().to_string();
         let told = Command::new("kill").args(["-TERM", &id]).status();
@@ -100,7 +100,7 @@ impl Process {
             .unwrap()
     }
 
-    /// Asks one of its endpoints.
+    /// Sends a request to one of its endpoints.
     pub async fn get(&self, path: &str) -> (u16, String) {
         let mut stream = tokio::net::TcpStream::connect(&self.address).await.unwrap();
         let request = format!("GET {path} HTTP/1.0\r\n\r\n");
@@ -136,12 +136,12 @@ impl Drop for Process {
     }
 }
 
-/// Makes the namespace of the lease, which `install` makes elsewhere.
+/// Creates the namespace of the lease, which `install` creates on a real cluster.
 pub async fn system_namespace(target: &Target) {
     let namespaces: Api<Namespace> = Api::all(target.client());
     let namespace = json!({"metadata": {"name": labels::SYSTEM_NAMESPACE}});
     let namespace = serde_json::from_value(namespace).unwrap();
-    // Another proof may have made it.
+    // Another proof may have created it.
     let _ = namespaces.create(&PostParams::default(), &namespace).await;
 }
 

@@ -1,4 +1,4 @@
-//! Running workloads while somebody uninstalls bowline, installs it again, or deletes its kinds.
+//! Running workloads while a user uninstalls bowline, installs it again, or deletes its kinds.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use crate::process::Process;
 use crate::shop::Shop;
 use crate::user::Ran;
 
-/// The environments that the components run in.
+/// The environments of the components.
 const RUNS_IN: [&str; 2] = ["dev", "prod"];
 /// The components: cart is a ConfigMap, web a Deployment.
 const COMPONENTS: [&str; 2] = ["cart", "web"];
-/// How many ReleasePins and RenderedReleases that makes.
+/// The resulting number of ReleasePins and RenderedReleases.
 const ALL: usize = 4;
 
 /// The names of the ReleasePins and RenderedReleases.
@@ -80,7 +80,7 @@ impl Scene {
         }
     }
 
-    /// Starts a controller that has the rights of the installed one, and no others.
+    /// Starts a controller with exactly the rights of the installed one.
     async fn controller(&self, name: &str) -> Process {
         let token = self.kubectl("create token bowline-controller -n bowline-system --duration 1h");
         let kubeconfig = json!({
@@ -95,7 +95,8 @@ impl Scene {
         Process::start(&self.target, name, flags).await
     }
 
-    /// Runs the program while a controller runs as a pod of the installed Deployment: it ends with it.
+    /// Runs the program while a controller acts as the pod of the installed Deployment: it ends with the
+    /// Deployment.
     async fn beside_a_pod(&self, pod: Process, line: &str) -> Ran {
         let deployments: Api<Deployment> =
             Api::namespaced(self.target.client(), labels::SYSTEM_NAMESPACE);
@@ -115,7 +116,7 @@ impl Scene {
         String::from_utf8(out.stdout).unwrap()
     }
 
-    /// Waits until everything runs, and returns the workloads by their uids.
+    /// Waits until everything runs, and returns the uids of the workloads.
     async fn ready(&self) -> Vec<String> {
         for name in names() {
             let ready = |pin: Option<&ReleasePin>| pin.is_some_and(is_ready);
@@ -147,7 +148,7 @@ impl Scene {
         found
     }
 
-    /// Waits until the controller has claimed every RenderedRelease.
+    /// Waits until every RenderedRelease has the finalizer of the controller.
     async fn until_claimed(&self) {
         for name in names() {
             let is_claimed = |it: Option<&RenderedRelease>| {
@@ -166,7 +167,7 @@ impl Scene {
         Api::namespaced(self.target.client(), &self.target.namespace)
     }
 
-    /// How many RenderedReleases have the finalizer of the controller, and how many have not.
+    /// The number of RenderedReleases with and without the finalizer of the controller.
     async fn claimed(&self) -> (usize, usize) {
         let found = self.rendered().list(&ListParams::default()).await.unwrap();
         let claimed = |it: &&RenderedRelease| {
@@ -178,7 +179,7 @@ impl Scene {
         (count, found.items.len() - count)
     }
 
-    /// Waits until the controller says that it does not clean up.
+    /// Waits until the controller reports that it does not clean up.
     async fn stopped(&self, why: &str) {
         for name in names() {
             let is_stopped = |it: Option<&RenderedRelease>| {
@@ -198,7 +199,7 @@ impl Scene {
         }
     }
 
-    /// Makes the ReleasePins again that went with their kind.
+    /// Creates the ReleasePins again that were deleted with their kind.
     async fn pin_again(&self) {
         for (component, environment, release) in [
             ("cart", "dev", "cart-2"),
@@ -212,7 +213,7 @@ impl Scene {
         }
     }
 
-    /// Deletes what an uninstallation keeps: the kinds with their objects.
+    /// Deletes the kinds and their objects, which an uninstallation keeps.
     async fn clear(self) {
         let ran = bowline(&self.cluster, "uninstall --yes").await;
         assert_eq!(ran.code, 0, "{}", ran.err);
@@ -236,7 +237,7 @@ pub async fn delete_kinds(cluster: &Cluster, name: Option<&str>) {
     }
 }
 
-/// No command that somebody could copy and regret.
+/// The output contains no dangerous command that a user could copy.
 fn offers_no_damage(ran: &Ran) {
     assert!(!ran.err.contains("kubectl delete"), "{}", ran.err);
 }
@@ -248,7 +249,7 @@ pub async fn running_workloads_match_the_promise_of_each_step(cluster: Arc<Clust
     assert_eq!(running.len(), ALL);
     assert_eq!(scene.claimed().await, (ALL, 0));
 
-    // Nobody confirms: nothing changes.
+    // Without a confirmation, nothing changes.
     let ran = bowline(&cluster, "uninstall").await;
     assert_eq!((ran.code, ran.out.as_str()), (5, ""), "{}", ran.err);
     assert!(ran.err.contains("hint: add --yes"), "{}", ran.err);
@@ -261,7 +262,7 @@ pub async fn running_workloads_match_the_promise_of_each_step(cluster: Arc<Clust
     assert!(ran.out.contains(&line), "{}", ran.out);
     assert_eq!(scene.claimed().await, (ALL, 0));
 
-    // Keep: the workloads stay, and nothing is left that could remove them.
+    // Keep: the workloads stay, and no object is left that could remove them.
     let ran = scene.beside_a_pod(first, "uninstall --yes").await;
     assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
     offers_no_damage(&ran);
@@ -271,8 +272,8 @@ pub async fn running_workloads_match_the_promise_of_each_step(cluster: Arc<Clust
     assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{}", ran.err);
     offers_no_damage(&ran);
 
-    // Install again while the kinds are there: the RenderedReleases are claimed again, and nothing changes.
-    // A full or closed stdout stops neither command.
+    // Install again while the kinds exist: the RenderedReleases get their finalizer again, and nothing else
+    // changes. A full or closed stdout stops neither command.
     let full = std::fs::File::options().write(true).open("/dev/full");
     let ran = bowline_to(&cluster, "install", full.unwrap().into()).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
@@ -295,12 +296,12 @@ pub async fn running_workloads_match_the_promise_of_each_step(cluster: Arc<Clust
     assert_eq!(scene.claimed().await, (0, ALL));
     assert_eq!(scene.running().await, running);
 
-    // The kinds can go, and the garbage collector takes nothing along that runs.
+    // The kinds can be deleted, and the garbage collector deletes no running workload.
     delete_kinds(&cluster, Some(ReleasePin::crd_name())).await;
     delete_kinds(&cluster, Some(RenderedRelease::crd_name())).await;
     assert_eq!(scene.running().await, running);
 
-    // Install again: the same workloads are taken over.
+    // Install again: the controller takes over the same workloads.
     let ran = bowline(&cluster, "install").await;
     assert_eq!(ran.code, 0, "{}", ran.err);
     let second = scene.controller("second").await;
@@ -337,8 +338,8 @@ pub async fn workloads_survive_the_deletion_of_a_kind(cluster: Arc<Cluster>) {
     let first = scene.controller("first").await;
     let running = scene.ready().await;
 
-    // Without the kind of the ReleasePins, the garbage collector deletes the RenderedReleases: at once, or
-    // when the kind is there again. The test does not wait for it.
+    // Without the kind ReleasePin, the garbage collector deletes the RenderedReleases: at once, or when the
+    // kind exists again. The test does not wait for it.
     delete_kinds(&cluster, Some(ReleasePin::crd_name())).await;
     let ran = bowline(&cluster, "install").await;
     assert_eq!(ran.code, 0, "{}", ran.err);
@@ -348,12 +349,12 @@ pub async fn workloads_survive_the_deletion_of_a_kind(cluster: Arc<Cluster>) {
     }
     scene.stopped("was deleted together with its kind").await;
     assert_eq!(scene.running().await, running);
-    // Another controller changes nothing.
+    // A restarted controller changes nothing.
     first.kill();
     let second = scene.controller("second").await;
     second.until_it_leads(&scene.target).await;
 
-    // The kind itself.
+    // The kind RenderedRelease itself.
     scene.kubectl("delete crd releases.core.choreo.dev --wait=false");
     scene
         .stopped("the kind releases.core.choreo.dev is being deleted")
@@ -400,7 +401,7 @@ pub async fn the_hint_for_a_kind_that_is_being_deleted_works(cluster: Arc<Cluste
     assert_eq!(ran.code, 5, "{}", ran.err);
     assert_eq!(scene.running().await, running);
 
-    // The command of the hint, as it is printed.
+    // The command of the hint.
     let mut hints = ran.err.lines();
     let command = hints.find_map(|line| Some(line.split_once(": bowline controller ")?.1));
     let flags = command.unwrap_or_else(|| panic!("{}", ran.err));
@@ -441,14 +442,14 @@ pub async fn a_denial_has_its_exit_code(cluster: Arc<Cluster>) {
 
 pub async fn finalizers_stay_while_a_controller_acts(cluster: Arc<Cluster>) {
     let scene = Scene::open(&cluster, "uninstall-acting").await;
-    // Nothing ends this one with the Deployment.
+    // This process does not end with the Deployment.
     let outside = Process::start(&scene.target, "outside", scene.target.flags()).await;
     let running = scene.ready().await;
     let ran = bowline(&cluster, "uninstall --yes --timeout 5s").await;
     assert_eq!(ran.code, 5, "{}{}", ran.out, ran.err);
-    assert!(ran.err.contains("a controller still acts"), "{}", ran.err);
+    assert!(ran.err.contains("a controller still runs"), "{}", ran.err);
     assert_eq!(scene.claimed().await, (ALL, 0));
-    // It goes on where it ended.
+    // A second run continues.
     assert_eq!(outside.stop().await.code(), Some(0));
     let ran = bowline(&cluster, "uninstall --yes").await;
     assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);

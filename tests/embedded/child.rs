@@ -1,17 +1,17 @@
-//! Other processes: this program again, playing a part.
+//! Other processes: this test program again, in another role.
 
 use std::io::{BufRead, BufReader, Lines};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// Another process at work on a file; killed when it is dropped.
+/// Another process that uses a file; killed when it is dropped.
 pub struct Other {
     process: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Other {
-    /// Starts a process that plays a part.
+    /// Starts a process in a role.
     pub fn start(part: &str, file: &Path, arguments: &str) -> Other {
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "child::play", "--ignored", "--nocapture"])
@@ -26,18 +26,18 @@ impl Other {
         Other { process, lines }
     }
 
-    /// The next thing that it says; nothing once it has ended.
+    /// The words of its next message; None once it has ended.
     pub fn says(&mut self) -> Option<Vec<String>> {
         loop {
             let line = self.lines.next()?.ok()?;
-            // The test harness writes on the same lines.
+            // The test harness prints on the same lines.
             if let Some((_, said)) = line.split_once("SAYS ") {
                 return Some(said.split(' ').map(str::to_owned).collect());
             }
         }
     }
 
-    /// Lets it go on.
+    /// Lets the process continue.
     pub fn go(&mut self) {
         use std::io::Write;
         let input = self.process.stdin.as_mut().unwrap();
@@ -50,7 +50,7 @@ impl Other {
         self.process.wait().unwrap();
     }
 
-    /// Waits for its end, which has to be a good one.
+    /// Waits until the process ends, and asserts that it succeeded.
     pub fn ends_well(mut self) {
         while self.says().is_some() {}
         assert!(self.process.wait().unwrap().success());
@@ -64,12 +64,12 @@ impl Drop for Other {
     }
 }
 
-/// Tells the parent something.
+/// Sends a message to the parent.
 pub fn say(words: &str) {
     println!("SAYS {words}");
 }
 
-/// Tells the parent that everything is ready, and waits until it says go.
+/// Tells the parent that everything is ready, and waits until the parent calls `go`.
 pub fn get_ready() {
     say("ready");
     let mut line = String::new();

@@ -1,18 +1,18 @@
-//! Requests that nobody meant: whatever comes, the answer is a clear status.
+//! Requests with unexpected content: the answer to every request is a clear status.
 //!
-//! A panic anywhere below shows either here or as a 500, so neither may appear.
+//! A panic in the API shows either here or as a 500, so neither may appear.
 
 mod hostile;
 mod shapes;
 
 use std::sync::OnceLock;
 
-use bowline::embedded::Body;
 use bytes::Bytes;
 use futures::FutureExt;
 use http::Response;
 use http_body_util::BodyExt;
 use kube::runtime::wait::{await_condition, conditions};
+use kube_embedded::Body;
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use proptest::prelude::*;
 use serde_json::{Map, Number, json};
@@ -20,7 +20,7 @@ use tokio::runtime::Runtime;
 
 use super::*;
 
-/// One store for all cases, so that they also meet what others left.
+/// One store for all cases, so that they also find objects that other cases left.
 struct World {
     runtime: Runtime,
     embedded: Embedded,
@@ -52,7 +52,7 @@ fn world() -> &'static World {
     WORLD.get_or_init(|| World::with(&seeds()))
 }
 
-/// Valid objects with the collections that they belong to.
+/// Valid objects, with the paths of their collections.
 fn seeds() -> Vec<(String, Value)> {
     let meta =
         |name: &str| json!({"name": name, "labels": {"app": "web"}, "annotations": {"a": "b"}});
@@ -157,7 +157,7 @@ fn strings(items: &[&str]) -> impl Strategy<Value = String> + Clone + use<> {
     choose(items.iter().map(|item| (*item).to_owned()).collect())
 }
 
-/// Any JSON, with the numbers and texts that parsers stumble over.
+/// Any JSON, with numbers and texts that often break parsers.
 fn any_json() -> impl Strategy<Value = Value> + Clone {
     let number = prop_oneof![
         any::<i64>().prop_map(Number::from),
@@ -219,7 +219,7 @@ fn field() -> impl Strategy<Value = String> + Clone {
     ]
 }
 
-/// What can be wrong with something right.
+/// A way to damage a valid object.
 #[derive(Clone, Debug)]
 enum Wound {
     Replace(Value),
@@ -288,7 +288,7 @@ fn wounded(mut value: Value, wounds: &[(prop::sample::Index, Wound)]) -> Value {
     value
 }
 
-/// Bodies that are not meant as objects at all.
+/// Bodies that are not objects of the API.
 fn odd_bodies() -> impl Strategy<Value = Vec<u8>> + Clone {
     let deep = |open: &str, close: &str, depth: usize| {
         format!("{}1{}", open.repeat(depth), close.repeat(depth)).into_bytes()
@@ -441,7 +441,7 @@ fn content_type() -> impl Strategy<Value = String> + Clone {
     ]
 }
 
-/// Anything at all.
+/// Completely random requests.
 fn wild() -> impl Strategy<Value = Sent> {
     let method = strings(&[
         "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "FOO",
@@ -465,7 +465,7 @@ fn wild() -> impl Strategy<Value = Sent> {
         })
 }
 
-/// A write of something almost right.
+/// A write of an almost valid object.
 fn near() -> impl Strategy<Value = Sent> {
     let method = strings(&["POST", "PUT", "PATCH", "PATCH"]);
     let wounds = prop::collection::vec(wound(), 0..4);
@@ -505,7 +505,7 @@ fn near() -> impl Strategy<Value = Sent> {
         )
 }
 
-/// A patch with operations on places that are there or almost there.
+/// A patch with operations on paths that exist or almost exist.
 fn patches() -> impl Strategy<Value = Sent> {
     let mut pointers = Vec::new();
     for (_, object) in seeds() {
@@ -542,13 +542,13 @@ fn patches() -> impl Strategy<Value = Sent> {
         })
 }
 
-/// Sends it and checks that the answer is one.
+/// Sends a request and checks that the answer is clear.
 fn survives(sent: Sent) -> Result<(), TestCaseError> {
     let answered = answered(world(), &sent);
     answered.map(drop).map_err(TestCaseError::fail)
 }
 
-/// What a request came to, or why that is no answer.
+/// The status code and the body of an answer, or the reason why it is not a valid answer.
 fn answered(world: &World, sent: &Sent) -> Result<(u16, Value), String> {
     let mut request = http::Request::builder()
         .method(sent.method.as_str())
@@ -557,7 +557,7 @@ fn answered(world: &World, sent: &Sent) -> Result<(u16, Value), String> {
         request = request.header(*name, value.as_slice());
     }
     let Ok(request) = request.body(Bytes::from(sent.body.clone())) else {
-        // Not even HTTP would carry it.
+        // HTTP could not transport this request.
         return Ok((0, Value::Null));
     };
     let watch = sent.path.contains("watch=");
@@ -566,7 +566,7 @@ fn answered(world: &World, sent: &Sent) -> Result<(u16, Value), String> {
         let answer: Response<Body> = answer.map_err(|_| "no answer")?;
         let (parts, mut body) = answer.into_parts();
         if watch && parts.status == 200 {
-            // A stream may have nothing to say for long; the first step must not fail.
+            // A stream may be silent for a long time; only its first step must not fail.
             if let Some(Some(Err(_))) = body.frame().now_or_never() {
                 return Err("a stream broke at its first step");
             }
@@ -580,8 +580,8 @@ fn answered(world: &World, sent: &Sent) -> Result<(u16, Value), String> {
     let code = parts.status.as_u16();
     let text = String::from_utf8_lossy(&body);
     let wrong = |why: &str| Err(format!("{why}: {code} {text}\n{sent:?}"));
-    // A real server, too, calls some patches that it cannot make sense of its own mistake; ours
-    // say InternalError.
+    // A real server also answers 500 to some patches that it cannot apply; an own mistake of this server has
+    // the reason InternalError.
     let clear = matches!(code, 200..300 | 400..500)
         || code == 504
         || code == 500 && !text.contains("InternalError");
@@ -603,7 +603,7 @@ fn answered(world: &World, sent: &Sent) -> Result<(u16, Value), String> {
     Ok((code, value))
 }
 
-/// After all of it, the store works as on its first day.
+/// After all requests, the store works as at the start.
 fn still_works(world: &World, round: &str) {
     world.runtime.block_on(async {
         let name = format!("{round}-{}", uuid::Uuid::new_v4());
@@ -629,7 +629,7 @@ fn still_works(world: &World, round: &str) {
         )
         .await;
         assert_eq!(code, 200, "{said}");
-        // Whoever works in the background is still there, too.
+        // The background tasks still run, too.
         let path = format!("/api/v1/namespaces/{name}");
         let (code, said) = send(&world.embedded, "DELETE", &path, &Value::Null).await;
         assert_eq!(code, 200, "{said}");

@@ -1,20 +1,20 @@
-//! kill -9 at random moments: what was acknowledged is there, and watches go on.
+//! kill -9 at random moments: acknowledged writes are kept, and watches continue.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
-use bowline::embedded::sqlite::Store;
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams, PostParams, WatchEvent, WatchParams};
+use kube_embedded::sqlite::Store;
 
 use super::child::{Other, say};
 use super::*;
 
 const WORKERS: u64 = 4;
 
-/// Writes a thousand objects in a namespace of its own and says each once it is acknowledged.
+/// Writes a thousand objects in its own namespace, and reports each one after it is acknowledged.
 pub async fn write(file: &Path, arguments: &str) {
     let client = open(file).await.client("default");
     create_namespace(&client, arguments).await;
@@ -22,7 +22,7 @@ pub async fn write(file: &Path, arguments: &str) {
     let worker = |worker: u64| async move {
         let mut hot: Option<ConfigMap> = None;
         for number in 0..1000 / WORKERS {
-            // Every third write replaces an object that is there.
+            // Every third write replaces an existing object.
             let hot_turn = number % 3 == 0;
             let stored = match hot.take() {
                 Some(mut object) if hot_turn => {
@@ -53,7 +53,7 @@ pub async fn write(file: &Path, arguments: &str) {
         .await;
 }
 
-/// Everything that happened after a revision, up to a mark that is set now.
+/// All events after a revision, up to a mark that is written now.
 async fn seen_since(client: &kube::Client, since: u64, mark: &str) -> Vec<(u64, String)> {
     let all: Api<ConfigMap> = Api::all(client.clone());
     let here: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
@@ -99,7 +99,7 @@ fn what_was_acknowledged_survives_kill_9() {
     let (mut bare, mut whole) = (Vec::new(), Vec::new());
     let (mut acknowledged, mut unanswered) = (0, 0);
     for kill in 0..kills {
-        // Ends what still holds the file, so that the next process finds it alone.
+        // Closes the file in this process, so that the next process is alone.
         drop(std::mem::replace(
             &mut runtime,
             tokio::runtime::Runtime::new().unwrap(),
@@ -118,7 +118,7 @@ fn what_was_acknowledged_survives_kill_9() {
         while said.len() < wanted && read(&mut said) {}
         assert_eq!(said.len(), wanted, "it ended early");
         other.kill();
-        // What it said before it died was acknowledged too.
+        // Messages that it sent before it was killed were acknowledged too.
         while let Some(words) = other.says() {
             if let [name, revision] = words.as_slice() {
                 said.push((revision.parse().unwrap(), name.clone()));
@@ -166,7 +166,7 @@ fn what_was_acknowledged_survives_kill_9() {
                 );
             }
             unanswered += seen.len() - said.len();
-            // And from the middle, as a client that saw half of it before the crash.
+            // The same from the middle, like a client that saw half of the events before the crash.
             let (middle, _) = said[said.len() / 2];
             let rest = seen_since(&client, middle, &format!("middle-{kill}")).await;
             let expected: Vec<_> = seen.iter().filter(|(r, _)| *r > middle).cloned().collect();

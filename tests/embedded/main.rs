@@ -1,11 +1,11 @@
-//! What the embedded API promises beyond answering as a server does: nothing acknowledged is
-//! lost, several processes share a file, the file and memory stay small, bad input is refused.
+//! The guarantees of the embedded API besides correct answers: no acknowledged write is lost, several
+//! processes share a file, the file and memory stay small, bad input is refused.
 //!
-//! Each test runs in a short form. `BOWLINE_FULL=1 cargo test --release --test embedded -- --nocapture`
-//! runs the long one and prints what it measured; a word before `--` chooses a part, as in
+//! Each test runs in a short form. `BOWLINE_FULL=1 cargo test --release --test embedded -- --nocapture` runs
+//! the long form and prints the measurements. A word before `--` selects some tests, as in
 //! `BOWLINE_FULL=1 cargo test --release --test embedded kill -- --nocapture`.
 
-// Clippy allows it in `#[test]` functions only, not in what they share.
+// Clippy allows unwrap only in `#[test]` functions, not in their helpers.
 #![allow(clippy::unwrap_used)]
 
 mod child;
@@ -22,17 +22,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use bowline::embedded::Embedded;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{Api, ObjectMeta, PostParams};
+use kube_embedded::Embedded;
 use serde_json::Value;
 
-/// Nothing takes this long; what does hangs.
+/// The time after which an operation is taken to hang.
 const HANG: Duration = Duration::from_secs(60);
 
-/// Chooses between the short and the full form.
+/// Returns the value for the short or for the full form.
 fn sized<T>(short: T, full: T) -> T {
     match std::env::var_os("BOWLINE_FULL") {
         None => short,
@@ -41,7 +41,9 @@ fn sized<T>(short: T, full: T) -> T {
 }
 
 async fn open(path: &Path) -> Embedded {
-    Embedded::open(path, "ana").await.unwrap()
+    Embedded::open(path, "ana", bowline::api::store_setup())
+        .await
+        .unwrap()
 }
 
 fn config_map(name: &str, data: &str) -> ConfigMap {
@@ -66,7 +68,7 @@ async fn create_namespace(client: &kube::Client, name: &str) {
     let api: Api<Namespace> = Api::all(client.clone());
     match api.create(&PostParams::default(), &namespace).await {
         Ok(_) => {}
-        // Two processes may want the same one.
+        // Two processes may create the same namespace.
         Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
         Err(other) => panic!("{other}"),
     }
@@ -76,7 +78,7 @@ fn revision(meta: &ObjectMeta) -> u64 {
     meta.resource_version.as_deref().unwrap().parse().unwrap()
 }
 
-/// Sends a request past `kube::Client`; gives the code and the body.
+/// Sends a request without `kube::Client`; returns the status code and the body.
 async fn send(api: &Embedded, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let request = http::Request::builder()
         .method(method)
@@ -90,7 +92,7 @@ async fn send(api: &Embedded, method: &str, path: &str, body: &Value) -> (u16, V
     (code, serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
-/// The bytes of the store's files, without opening them: closing them would drop SQLite's locks.
+/// The size of the store's files, without opening them: closing them would drop SQLite's locks.
 fn bytes_on_disk(path: &Path) -> u64 {
     let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
     let mut wal = path.as_os_str().to_owned();
@@ -98,7 +100,7 @@ fn bytes_on_disk(path: &Path) -> u64 {
     size(path) + size(Path::new(&wal))
 }
 
-/// Numbers without order, the same for the same seed.
+/// Pseudo-random numbers, the same for the same seed.
 struct Dice(u64);
 
 impl Dice {
@@ -111,7 +113,7 @@ impl Dice {
     }
 }
 
-/// Says where a share of the values lies below.
+/// Returns the value at a percentile; `share` is between 0 and 1.
 fn percentile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let place = ((values.len() as f64 - 1.0) * share).round() as usize;

@@ -1,4 +1,4 @@
-//! Memory: bodies stay on disk, whatever is written, listed and watched.
+//! Memory: bodies stay on disk during writes, lists and watches.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use super::*;
 
 const SIZE: u64 = 100_000;
 
-/// Resident memory now and at most, in kilobytes.
+/// The resident memory in kilobytes: current and peak.
 fn resident() -> (u64, u64) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let of = |name: &str| {
@@ -29,7 +29,7 @@ fn tell(what: &str) {
     say(&format!("{what} {now} {most}"));
 }
 
-/// Stores large objects, lists them in every way, and says what that costs.
+/// Stores large objects, lists them in every way, and reports the memory use.
 pub async fn remember(file: &Path, arguments: &str) {
     let count: u64 = arguments.parse().unwrap();
     let embedded = open(file).await;
@@ -38,7 +38,7 @@ pub async fn remember(file: &Path, arguments: &str) {
     let write = |number: u64| {
         let api = api.clone();
         async move {
-            // Text without order: nothing below could shorten it.
+            // Random text, which cannot be compressed.
             let mut dice = Dice(number + 1);
             let body: String = (0..SIZE)
                 .map(|_| char::from(b'a' + dice.roll(26) as u8))

@@ -1,4 +1,4 @@
-//! Files that cannot be a store: what is said, and that they are left alone.
+//! Files that are not valid stores: the error messages, and that the files are not changed.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 
 async fn refused(path: &Path) -> String {
-    match Embedded::open(path, "ana").await {
+    match Embedded::open(path, "ana", bowline::api::store_setup()).await {
         Ok(_) => panic!("{} was opened", path.display()),
         Err(error) => error.to_string(),
     }
@@ -37,24 +37,20 @@ async fn what_is_no_store_is_refused_with_a_way_out() {
     let before = |name: &str| std::fs::read(at(name)).unwrap();
     let (text, foreign, newer) = (before("text"), before("foreign"), before("newer"));
 
-    let choose = "choose another file with --embedded=FILE";
     let cases = [
-        (at("text"), vec!["is not a bowline store", choose]),
-        (at("foreign"), vec!["is not a bowline store", choose]),
-        (
-            at("folder"),
-            vec!["is a folder", "name a file in it with --embedded=FILE"],
-        ),
-        (at("newer"), vec!["has layout 7", "use a newer bowline"]),
-        (at("file/below.db"), vec!["cannot open", choose]),
-        // Not even root can create a file there.
+        (at("text"), vec!["is not a store of the embedded API"]),
+        (at("foreign"), vec!["is not a store of the embedded API"]),
+        (at("folder"), vec!["is a folder", "name a file in it"]),
+        (at("newer"), vec!["has layout 7", "use a newer version"]),
+        (at("file/below.db"), vec!["cannot open"]),
+        // Even root cannot create a file there.
         (
             "/proc/bowline.db".into(),
-            vec!["cannot open /proc/bowline.db", "writable", choose],
+            vec!["cannot open /proc/bowline.db", "writable"],
         ),
         (
             "/proc/bowline/store.db".into(),
-            vec!["cannot create the folder of", choose],
+            vec!["cannot create the folder of"],
         ),
     ];
     for (path, parts) in cases {
@@ -67,6 +63,69 @@ async fn what_is_no_store_is_refused_with_a_way_out() {
     let left = [("text", text), ("foreign", foreign), ("newer", newer)];
     for (name, bytes) in left {
         assert_eq!(before(name), bytes, "{name} was changed");
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_pipe_and_a_device_are_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    for path in [pipe.as_path(), Path::new("/dev/null")] {
+        let reading = match Embedded::open_readonly(path, "ana").await {
+            Ok(_) => panic!("{} was opened", path.display()),
+            Err(error) => error.to_string(),
+        };
+        for said in [refused(path).await, reading] {
+            let words = format!("{} is not a regular file", path.display());
+            assert!(said.contains(&words), "{said}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_read_is_called_corrupt() {
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    for (damage, opens) in [
+        // A byte that is no text, and a text that is no object, in a definition.
+        (
+            "UPDATE log SET rest = x'7bff7d' WHERE resource LIKE '%customresourcedefinitions'",
+            false,
+        ),
+        (
+            "UPDATE log SET rest = x'7b7b' WHERE resource LIKE '%customresourcedefinitions'",
+            false,
+        ),
+        // The same in another object.
+        (
+            "UPDATE log SET rest = x'7bff7d' WHERE resource = '/namespaces'",
+            true,
+        ),
+        (
+            "UPDATE log SET meta = 7 WHERE resource = '/namespaces'",
+            true,
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        stored(&path).await;
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        assert!(connection.execute(damage, []).unwrap() > 0, "{damage}");
+        connection.close().unwrap();
+        let said = match Embedded::open(&path, "ana", bowline::api::store_setup()).await {
+            Err(error) => error.to_string(),
+            Ok(store) => {
+                let namespaces = "/api/v1/namespaces";
+                let (code, answer) = send(&store, "GET", namespaces, &Value::Null).await;
+                assert_eq!(code, 500, "{damage}: {answer}");
+                let (code, _) = send(&store, "GET", definitions, &Value::Null).await;
+                assert!(opens && code == 200, "{damage}");
+                answer["message"].to_string()
+            }
+        };
+        assert!(said.contains("is corrupt; restore it"), "{damage}: {said}");
     }
 }
 
@@ -93,11 +152,12 @@ async fn an_empty_file_becomes_a_store() {
     assert_eq!(code, 200, "{version}");
 }
 
-/// Makes a store of several pages that is closed, and returns its bytes.
+/// Creates and closes a store of several pages, and returns its bytes.
 async fn stored(path: &Path) -> Vec<u8> {
     drop(open(path).await);
     let log = path.with_extension("db-wal");
-    // The threads of the store close the file after the store is gone. Whoever closes it last removes the log.
+    // The threads of the store close the file after the store is dropped. The last one to close it removes
+    // the log.
     loop {
         let connection = rusqlite::Connection::open(path).unwrap();
         let folded = "PRAGMA wal_checkpoint(TRUNCATE)";
@@ -117,7 +177,7 @@ async fn a_damaged_store_is_called_truncated_or_corrupt_and_left_alone() {
     let bytes = stored(&folder.path().join("whole.db")).await;
     let half = bytes.len() / 2 / 4096 * 4096;
     let mut corrupt = bytes.clone();
-    // The root of the table that lists all tables.
+    // The root page of the table that lists all tables.
     corrupt[100..4096].fill(0xff);
     for (name, damaged, parts) in [
         (
@@ -152,11 +212,11 @@ async fn corruption_that_a_read_meets_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let mut bytes = stored(&path).await;
-    // Everything but the header, the list of tables and what else opening reads.
+    // Everything except the header, the list of tables and the other pages that opening reads.
     let last = bytes.len() - 4096 * 8;
     bytes[last..].fill(0xff);
     std::fs::write(&path, &bytes).unwrap();
-    let said = match Embedded::open(&path, "ana").await {
+    let said = match Embedded::open(&path, "ana", bowline::api::store_setup()).await {
         Err(error) => error.to_string(),
         Ok(store) => {
             let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -175,7 +235,7 @@ async fn reading_a_store_creates_none_and_changes_none() {
     let readonly =
         |path: std::path::PathBuf| async move { Embedded::open_readonly(&path, "ana").await };
     let said = readonly(path.clone()).await.err().unwrap().to_string();
-    assert!(said.contains("--readonly creates none"), "{said}");
+    assert!(said.contains("this command creates none"), "{said}");
     assert!(!folder.path().join("new").exists());
     std::fs::create_dir(folder.path().join("new")).unwrap();
     std::fs::write(&path, "").unwrap();
@@ -198,7 +258,7 @@ async fn reading_a_store_creates_none_and_changes_none() {
     assert_eq!(listing(&folder.path().join("new")), ["store.db"]);
 }
 
-/// Lists the names in a folder.
+/// Lists the names in a directory.
 fn listing(folder: &Path) -> Vec<String> {
     let found = std::fs::read_dir(folder).unwrap();
     let mut names: Vec<String> = found

@@ -1,4 +1,4 @@
-//! Two processes on one file: nothing is lost, and each sees what the other does.
+//! Two processes on one file: nothing is lost, and each sees the changes of the other.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,13 +11,14 @@ use kube::api::{Api, ListParams, PostParams, WatchEvent, WatchParams};
 use super::child::{Other, get_ready, say};
 use super::*;
 
-/// Microseconds on the clock that all processes of the machine share.
+/// Microseconds of a clock that all processes of the machine share.
 fn clock() -> u128 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.unwrap().as_micros()
 }
 
-/// Writes objects and watches until everybody's are seen. `arguments`: who, how many, how many in all.
+/// Writes objects, and watches until it has seen those of all processes. `arguments`: its name, its number of
+/// objects, the number of all objects.
 pub async fn share(file: &Path, arguments: &str) {
     let words: Vec<&str> = arguments.split(' ').collect();
     let [who, own, all] = words.as_slice() else {
@@ -63,7 +64,7 @@ fn two_processes_lose_nothing_and_see_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("store.db");
     let each = sized(500, 10_000);
-    // They create the file together, too, and begin to write when both are there.
+    // Both processes create the file at the same time, and begin to write when both are ready.
     let mut others = ["ana", "bob"].map(|who| {
         let arguments = format!("{who} {each} {}", 2 * each);
         (who, Other::start("share", &file, &arguments))
@@ -126,7 +127,7 @@ pub async fn answer(file: &Path, arguments: &str) {
     }
 }
 
-/// Waits until an object is there.
+/// Waits until an object exists.
 async fn see(api: &Api<ConfigMap>, name: &str) {
     let only = WatchParams::default().fields(&format!("metadata.name={name}"));
     let stream = api.watch(&only, "0").await.unwrap();
@@ -151,7 +152,7 @@ async fn a_change_crosses_to_a_quiet_process() {
         let ping = config_map(&format!("ping-{round}"), "");
         api.create(&PostParams::default(), &ping).await.unwrap();
         see(&api, &format!("pong-{round}")).await;
-        // The first includes the other's start.
+        // The first round includes the start of the other process.
         if round > 0 {
             delays.push(begun.elapsed().as_secs_f64() * 1e3 / 2.0);
         }

@@ -1,12 +1,12 @@
-//! A crash between a deletion and what follows from it: the next process finishes it.
+//! A crash between a deletion and its follow-up work: the next process finishes the work.
 
 use std::path::Path;
 
-use bowline::embedded::sqlite::{Expect, Follow, FollowUp, Key, Put, Remove, Store, Write};
 use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{Api, DeleteParams, ListParams, PostParams, WatchEvent, WatchParams};
+use kube_embedded::sqlite::{Expect, Follow, FollowUp, Key, Put, Remove, Store, Write};
 
 use super::child::{Other, say};
 use super::*;
@@ -19,7 +19,7 @@ fn key(resource: &str, namespace: &str, name: &str) -> Key {
     }
 }
 
-/// Creates an owner and its dependents; gives the owner's uid.
+/// Creates an owner and its dependents; returns the owner's uid.
 async fn family(api: &Api<ConfigMap>, owner: &str, dependents: usize) -> String {
     let stored = api
         .create(&PostParams::default(), &config_map(owner, ""))
@@ -40,7 +40,7 @@ async fn family(api: &Api<ConfigMap>, owner: &str, dependents: usize) -> String 
     uid
 }
 
-/// Waits until objects are gone, by watching them go.
+/// Waits with a watch until objects are deleted.
 async fn gone<K>(api: &Api<K>, doomed: impl Fn(&str) -> bool)
 where
     K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
@@ -86,7 +86,7 @@ fn deletions_are_finished_by_the_next_process() {
         }
         family(&Api::default_namespaced(client), "owner", 20).await
     });
-    // Ends the collector, as a crash does.
+    // Stops the collector, like a crash.
     drop(runtime);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
@@ -154,7 +154,7 @@ fn deletions_are_finished_by_the_next_process() {
     });
 }
 
-/// Deletes owners and namespaces, and says so once it is acknowledged.
+/// Deletes owners and namespaces, and reports each deletion after it is acknowledged.
 pub async fn delete(file: &Path, arguments: &str) {
     let client = open(file).await.client("default");
     let api: Api<ConfigMap> = Api::default_namespaced(client.clone());

@@ -1,4 +1,4 @@
-//! Space: readers left open, heavy overwriting, and what compaction takes away.
+//! Disk space: open readers, many overwrites, and compaction.
 
 use std::time::Instant;
 
@@ -11,10 +11,10 @@ use serde_json::json;
 
 use super::*;
 
-/// The write-ahead log, the history of a small store, and pages not yet given back.
+/// The allowance for the write-ahead log, the history of a small store, and pages that are not freed yet.
 const SLACK: u64 = 28 << 20;
 
-async fn get(api: &Embedded, path: &str) -> http::Response<bowline::embedded::Body> {
+async fn get(api: &Embedded, path: &str) -> http::Response<kube_embedded::Body> {
     let request = http::Request::get(path).body(Bytes::new()).unwrap();
     api.call(request).await
 }
@@ -78,7 +78,7 @@ async fn readers_left_open_do_not_make_the_file_grow() {
     );
     assert!(largest <= 2 * live + SLACK, "{largest} for {live}");
 
-    // Neither reader is told a falsehood: the watch says that it is too late, the list breaks off.
+    // Both readers get an error instead of wrong data: the watch reports 410, the list is truncated.
     let mut watch = unread.into_body();
     let mut told = String::new();
     while let Some(frame) = tokio::time::timeout(HANG, watch.frame()).await.unwrap() {
@@ -140,7 +140,7 @@ async fn what_is_compacted_is_gone_with_410() {
     let first = api.list(&ListParams::default().limit(2)).await.unwrap();
     let old = first.metadata.resource_version.clone().unwrap();
     let token = first.metadata.continue_.clone().unwrap();
-    // A watch that has seen everything lives through a compaction.
+    // A watch that has seen everything continues after a compaction.
     let stream = api.watch(&WatchParams::default(), &old).await.unwrap();
     let mut current = std::pin::pin!(stream);
     assert!(current.try_next().now_or_never().is_none());

@@ -1,4 +1,4 @@
-//! Optimistic concurrency: of all that replace the same state, one wins.
+//! Optimistic concurrency: of several writers that replace the same state, one wins.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, PostParams};

@@ -1,11 +1,11 @@
-//! The worked example of deploy/examples: what each release becomes in each environment.
+//! The worked example of deploy/examples: the manifests of each release in each environment.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use bowline::api::{Definitions, EnvSettings, Environment};
-use bowline::engine::catalog::Catalog;
 use bowline::render::{Inputs, Library, Rendered, render};
+use bowline::subjects::release_pin::catalog::Catalog;
 use serde_json::Value;
 
 pub const ENVIRONMENTS: [&str; 4] = ["development", "staging", "production-eu", "production-us"];
@@ -29,7 +29,7 @@ fn rendered(catalog: &Catalog, component: &str, environment: &str) -> Rendered {
     render(&inputs, &Library::new()).unwrap()
 }
 
-/// Compares with a file of snapshots/, which people review.
+/// Compares a text with a reviewed file of snapshots/.
 fn compare(name: &str, text: &str) {
     let mut settings = insta::Settings::new();
     settings.set_snapshot_path("../../snapshots/render");
@@ -71,7 +71,7 @@ fn every_component_renders_everywhere_without_a_warning() {
     }
 }
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers that are the same in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -83,7 +83,7 @@ impl Numbers {
     }
 }
 
-/// Writes JSON with the keys of every map in some order.
+/// Writes JSON with the keys of every map in a random order.
 fn shuffled(value: &Value, numbers: &mut Numbers, out: &mut String) {
     match value {
         Value::Object(map) => {

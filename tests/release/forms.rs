@@ -1,14 +1,14 @@
-//! One content, four forms of storing it: git references, embedded, packed, mixed.
+//! The same content in four forms: git references, embedded, compressed, mixed.
 
 use std::fs;
 
 use bowline::api::release::{Content, GitRef, Release, ReleaseSpec};
 use bowline::api::{Definitions, labels};
-use bowline::engine::actions::release::{
-    GitSources, Source, contents_mut, plain_spec, release, size,
-};
 use bowline::resolve::content::{PACK_OVER, unpack};
 use bowline::resolve::resolve;
+use bowline::subjects::release_pin::actions::release::{
+    GitSources, Source, contents_mut, plain_spec, release, size,
+};
 use kube::ResourceExt;
 
 use crate::example::{catalog, directory};
@@ -17,7 +17,7 @@ use crate::git::repository::Repository;
 
 const COMPONENT: &str = "checkout-service";
 
-/// A repository with the files of the example, and where its definitions are in it.
+/// A repository with the files of the example, and the places of its definitions.
 fn in_git(place: &Place, definitions: &Definitions) -> GitSources {
     let repository = Repository::new(place.path("platform.git"));
     let catalog = catalog();
@@ -61,7 +61,7 @@ fn stored(release: &Release) -> usize {
     serde_json::to_vec(release).unwrap().len()
 }
 
-/// Releases of one content, by how they store it.
+/// Releases with the same content, by the form of storage.
 fn forms(place: &Place, definitions: &Definitions) -> Vec<(&'static str, Release)> {
     let git = in_git(place, definitions);
     let packed = release(definitions, Some("v1.2.3"), &Source::Embedded);
@@ -109,7 +109,7 @@ async fn all_forms_give_the_same_snapshot() {
         saved(compressed, embedded),
         size_of("mixed"),
     );
-    // Only what is large is packed, and that is what packing is measured by.
+    // Only large content is compressed, so only large content is measured.
     let (mut packed, mut plain) = (0, 0);
     let (_, release) = forms
         .iter()
@@ -233,7 +233,7 @@ async fn a_file_with_several_objects_is_searched() {
     {
         let object = unpack(content.as_ref().unwrap()).unwrap();
         text.push_str("---\n");
-        text.push_str(&bowline::yaml::write(&object.into()));
+        text.push_str(&bounded_yaml::write(&object.into()));
     }
     let revision = repository.commit(&[("100644", "all.yaml", text.as_bytes())]);
     let reference = GitRef {

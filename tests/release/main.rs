@@ -1,6 +1,6 @@
 //! From a release to manifests: the worked example, real git servers on this machine, the verbs.
 
-// Clippy allows it in `#[test]` functions only, not in what they share.
+// Clippy allows it only in `#[test]` functions, not in shared code.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../cluster/mod.rs"]

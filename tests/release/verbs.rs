@@ -1,4 +1,4 @@
-//! `bowline render` and `bowline release`, run as a user runs them, on the embedded target and on a real
+//! `bowline render` and `bowline release`, run as a user runs them, on an embedded store and on a real
 //! cluster.
 
 use std::fs;
@@ -11,7 +11,7 @@ use crate::cluster::{Cluster, Options};
 use crate::example::directory;
 use crate::git::repository::git;
 
-/// A user of bowline: a home, and the flags that choose a target.
+/// A user of bowline: a home, and the flags of a target.
 struct User<'a> {
     home: &'a Path,
     target: Vec<String>,
@@ -38,7 +38,7 @@ impl User<'_> {
         (status.code().unwrap_or(-1), text(stdout), text(stderr))
     }
 
-    /// Runs a line that has to end well.
+    /// Runs a command line that must succeed.
     fn done(&self, line: &str) -> (String, String) {
         let (code, out, err) = self.run(line);
         assert_eq!(code, 0, "{line}: {err}");
@@ -63,7 +63,7 @@ async fn fill(client: &kube::Client) {
                 fs::read_dir(&path)
                     .unwrap()
                     .map(|entry| entry.unwrap().path())
-                    // A repository of its own.
+                    // This directory is a repository of its own.
                     .filter(|path| !path.ends_with("gitops")),
             );
             continue;
@@ -72,7 +72,7 @@ async fn fill(client: &kube::Client) {
             continue;
         }
         let text = fs::read_to_string(&path).unwrap();
-        for document in bowline::yaml::documents("example", &text).unwrap() {
+        for document in bounded_yaml::documents("example", &text).unwrap() {
             let object: DynamicObject = serde_json::from_value(document.value).unwrap();
             let types = object.types.clone().unwrap();
             let kind = GroupVersionKind::try_from(&types).unwrap();
@@ -87,9 +87,9 @@ async fn fill(client: &kube::Client) {
     }
 }
 
-/// What a person does, from definitions to manifests.
+/// The steps of a user, from definitions to manifests.
 fn story(user: &User<'_>) {
-    // From files and from the target come the same manifests.
+    // Files and the target give the same manifests.
     let (from_files, _) = user.done(&format!(
         "render -f {} checkout-service -e staging",
         directory().display()
@@ -101,7 +101,7 @@ fn story(user: &User<'_>) {
     );
     assert_eq!(now, from_files);
 
-    // A dry run changes nothing; creating twice makes one.
+    // A dry run changes nothing; a second create changes nothing.
     user.ends(
         "release create checkout-service --version v1 --dry-run",
         3,
@@ -121,7 +121,7 @@ fn story(user: &User<'_>) {
     assert_eq!(user.done("release create checkout-service").0, by_content);
     user.done("release create cart --version v7 -o yaml");
 
-    // Shown plain, listed with sizes.
+    // Shown uncompressed, listed with sizes.
     let (shown, said) = user.done("release show checkout-service-v1 -o json");
     assert!(said.contains("% saved"), "{said}");
     let shown: Value = serde_json::from_str(&shown).unwrap();
@@ -146,12 +146,12 @@ fn story(user: &User<'_>) {
     let list: Value = serde_json::from_str(&list).unwrap();
     assert_eq!(list["items"].as_array().map(Vec::len), Some(3));
 
-    // A release renders as the definitions did, before and after they change.
+    // A release renders like its definitions, even after they change.
     let (of_release, _) =
         user.done("render checkout-service -e staging --release checkout-service-v1");
     assert_eq!(of_release, from_files);
 
-    // What is not there is named.
+    // The message names a missing object.
     user.ends(
         "render nobody -e staging",
         1,
@@ -175,7 +175,7 @@ fn story(user: &User<'_>) {
     user.ends("render -f missing", 1, "missing: ");
 }
 
-/// What a person does with pins, from the first deployment to a rollback.
+/// The steps of a user with ReleasePins, from the first deployment to a rollback.
 fn pin_story(user: &User<'_>) {
     let deploy = "deploy checkout-service -e development --release checkout-service-v1";
     user.ends(&format!("{deploy} --dry-run"), 3, "");
@@ -253,7 +253,7 @@ fn pin_story(user: &User<'_>) {
     user.ends(
         "unpin checkout-service -e development",
         1,
-        "has no such hold",
+        "has no hold in development",
     );
 
     user.ends(
@@ -308,7 +308,7 @@ fn pin_story(user: &User<'_>) {
     user.ends(
         "status nobody",
         1,
-        "component nobody has no release and is not deployed",
+        "component nobody does not exist; known: ",
     );
     let (history, _) = user.done("history checkout-service -e development");
     let actions: Vec<_> = history
@@ -334,7 +334,7 @@ fn pin_story(user: &User<'_>) {
     assert!(exported.contains("checkout-service-v1"), "{exported}");
 }
 
-/// A release by git reference of a work tree that is clean and pushed.
+/// A release by git reference, from a work tree that is clean and pushed.
 fn git_story(user: &User<'_>) {
     let remote = user.home.join("platform.git");
     fs::create_dir_all(&remote).unwrap();
@@ -370,7 +370,7 @@ fn git_story(user: &User<'_>) {
     let (embedded, _) =
         user.done("render checkout-service -e staging --release checkout-service-v1");
     assert_eq!(by_git, embedded);
-    // From the cache, with the repository gone.
+    // From the cache, without the repository.
     fs::rename(user.home.join("platform.git"), user.home.join("gone.git")).unwrap();
     let (again, _) = user.done(&format!("{render} --allow-file-repositories"));
     assert_eq!(again, by_git);
@@ -381,7 +381,7 @@ fn git_story(user: &User<'_>) {
         "{resolved}"
     );
 
-    // Other content under the same version is refused; a changed file is not clean.
+    // Other content with the same version is refused; a changed file makes the work tree unclean.
     let file = tree.join("components/checkout-service.yaml");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text + "# changed\n").unwrap();
@@ -404,12 +404,12 @@ fn git_story(user: &User<'_>) {
 async fn on_the_embedded_target() {
     let home = tempfile::tempdir().unwrap();
     let store = home.path().join("store.db");
-    let embedded = bowline::embedded::Embedded::open(&store, "ana")
+    let embedded = kube_embedded::Embedded::open(&store, "ana", bowline::api::store_setup())
         .await
         .unwrap();
     fill(&embedded.client("default")).await;
     drop(embedded);
-    // Nothing moves but what the stories move.
+    // No controllers run, so only the test changes objects.
     let controllers = bowline::engine::presence::lock_file(&store);
     let controllers = std::fs::File::create(controllers).unwrap();
     controllers.lock().unwrap();

@@ -1,22 +1,21 @@
-//! Where a proof runs: an API of its own in this process, a namespace of a real cluster, or the files of a
-//! git work tree.
+//! The targets of proofs: an embedded API, a namespace of a real cluster, or the files of a git work tree.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
 use bowline::connect::{self, Connection, Environment, Repository};
-use bowline::embedded::{Embedded, User};
 use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
+use kube_embedded::{Embedded, User};
 use serde_json::json;
 
 use crate::cluster::{ADMIN, Cluster, Options};
 
-/// What stands behind the proofs.
+/// A kind of target for proofs.
 #[derive(Clone)]
 pub enum Place {
     Embedded,
@@ -25,7 +24,8 @@ pub enum Place {
 }
 
 impl Place {
-    /// Starts a real cluster with bowline's kinds and rules, if there are programs for one.
+    /// Starts a real cluster with bowline's kinds and rules. None: the programs for a cluster are not
+    /// installed.
     pub async fn cluster() -> Option<Self> {
         let cluster = Cluster::start(Options::default()).await?;
         crate::cluster::install_bowline(&cluster.client()).await;
@@ -44,9 +44,9 @@ impl Place {
 /// The target of one proof.
 pub struct Target {
     pub name: &'static str,
-    /// The proof's own namespace.
+    /// The namespace of the proof.
     pub namespace: String,
-    /// A home for those who run the program, with the store of an embedded target or the work tree of a
+    /// The home of the users of the program, with the store of an embedded target or the work tree of a
     /// repository.
     pub home: tempfile::TempDir,
     backing: Backing,
@@ -67,7 +67,11 @@ impl Target {
         let backing = match place {
             Place::Embedded => {
                 let file = home.path().join("store.db");
-                Backing::Embedded(Embedded::open(&file, ADMIN).await.unwrap())
+                Backing::Embedded(
+                    Embedded::open(&file, ADMIN, bowline::api::store_setup())
+                        .await
+                        .unwrap(),
+                )
             }
             Place::Cluster(cluster) => Backing::Cluster(cluster.clone()),
             Place::Repository => {
@@ -100,12 +104,12 @@ impl Target {
         target
     }
 
-    /// A client of the user that may do everything.
+    /// A client with all rights.
     pub fn client(&self) -> Client {
         self.client_of(ADMIN)
     }
 
-    /// A client of a user of any name, who may do everything too.
+    /// A client of a user with any name and all rights.
     pub fn client_of(&self, user: &str) -> Client {
         match &self.backing {
             Backing::Embedded(embedded) => {
@@ -128,8 +132,8 @@ impl Target {
         }
     }
 
-    /// The work tree, where the target is one: it has no status, no claims and no snapshots, its audit is
-    /// its log, and nothing but a commit moves its pins.
+    /// The work tree, if the target is one: it has no status, no claims and no snapshots, its audit trail is
+    /// its log, and only a commit moves its ReleasePins.
     pub fn repository(&self) -> Option<&Repository> {
         match &self.backing {
             Backing::Repository(connection) => connection.repository.as_ref(),
@@ -137,7 +141,7 @@ impl Target {
         }
     }
 
-    /// On a repository, commits what was written through the API, and takes in what others committed.
+    /// On a repository, commits the changes that came through the API, and reads the commits of others.
     pub async fn settle(&self) {
         let Some(repository) = self.repository() else {
             return;
@@ -154,7 +158,7 @@ impl Target {
         git(self.home.path(), line)
     }
 
-    /// Lets users do everything in the proof's namespace; in an embedded store everybody may.
+    /// Gives users all rights in the proof's namespace; in an embedded store everybody has them.
     pub async fn grant(&self, users: impl Iterator<Item = String>) {
         let Backing::Cluster(cluster) = &self.backing else {
             return;
@@ -175,7 +179,7 @@ impl Target {
         self.until_granted(cluster).await;
     }
 
-    /// The server learns of a binding a moment later.
+    /// Waits until the rights are effective, because the server sees a new binding a moment later.
     async fn until_granted(&self, cluster: &Cluster) {
         let mut config = cluster.config(ADMIN);
         config.auth_info.impersonate = Some("operator-0".to_owned());
@@ -192,7 +196,7 @@ impl Target {
         {}
     }
 
-    /// The flags that lead the program here, without anything in between.
+    /// The flags that select this target, without a proxy.
     pub fn flags(&self) -> Vec<String> {
         let target = match &self.backing {
             Backing::Embedded(_) => format!("--embedded={}", self.store().display()),
@@ -203,7 +207,7 @@ impl Target {
     }
 
     #[allow(dead_code)] // only proofs about controllers run it
-    /// A kubectl of the user that may do everything, where the target is a cluster.
+    /// A kubectl with all rights, if the target is a cluster.
     pub fn kubectl(&self) -> Command {
         match &self.backing {
             Backing::Cluster(cluster) => cluster.kubectl(),
@@ -215,7 +219,7 @@ impl Target {
         self.home.path().join("store.db")
     }
 
-    /// Changes what is stored of an audit entry, behind the back of the API.
+    /// Changes a stored audit entry in the storage, without the API.
     pub async fn rewrite(&self, entry: &str, change: impl Fn(&str) -> String) {
         match &self.backing {
             Backing::Embedded(_) => rewrite_row(&self.store(), &self.namespace, entry, change),
@@ -250,7 +254,7 @@ fn git(home: &Path, line: &str) -> String {
     said.trim_end().to_owned()
 }
 
-/// Makes a work tree that follows a bare repository, and serves it.
+/// Creates a work tree with a bare repository as its remote, and serves it.
 async fn work_tree(home: &Path, namespace: &str) -> Connection {
     std::fs::create_dir_all(tree(home)).unwrap();
     for line in [
@@ -282,7 +286,7 @@ async fn work_tree(home: &Path, namespace: &str) -> Connection {
     connect::connect(&options, &environment).await.unwrap()
 }
 
-/// The newest row of an object holds its metadata and the rest of it, each as JSON.
+/// The newest row of an object contains its metadata and its other fields, each as JSON.
 fn rewrite_row(
     file: &std::path::Path,
     namespace: &str,

@@ -1,7 +1,7 @@
-//! A proxy between a client and an API, that loses or holds what passes.
+//! A proxy between a client and an API that can drop or stop requests.
 //!
-//! It speaks plain HTTP on loopback, whatever the API behind it is, so that the program and the engine
-//! reach both targets through it.
+//! It uses plain HTTP on loopback for every API, so that the program and the engine reach both targets
+//! through it.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -21,33 +21,33 @@ use tokio::task::JoinSet;
 
 use crate::place::Target;
 
-/// A write on its way.
+/// A write that passes the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// Tells it from all others.
+    /// The number of the write.
     pub id: usize,
-    /// Of what, in the plural.
+    /// The resource, in the plural.
     pub resource: String,
-    /// How, and where: `PATCH /apis/...`.
+    /// The method and the path: `PATCH /apis/...`.
     pub what: String,
-    /// Whether the API has answered it; else it has not seen it.
+    /// Whether the API has answered. False: the API has not received it.
     pub answered: bool,
-    /// Whether the answer was a good one.
+    /// Whether the answer is a success.
     pub succeeded: bool,
 }
 
-/// Decides about each write, before the API sees it and once more when it has answered: whether it goes
-/// on, or the connection breaks. It may take its time.
+/// Decides for each write, before the API receives it and again after the answer, whether it continues or the
+/// connection breaks. The future may wait.
 pub type Gate = Arc<dyn Fn(Write) -> BoxFuture<'static, bool> + Send + Sync>;
 
-/// A proxy; dropping it breaks its connections.
+/// A proxy; dropping it closes its connections.
 pub struct Proxy {
     address: SocketAddr,
     _serving: JoinSet<()>,
 }
 
 impl Proxy {
-    /// Begins to serve an API.
+    /// Starts a proxy for an API.
     pub async fn start(api: Client, gate: Gate) -> Proxy {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -66,7 +66,7 @@ impl Proxy {
         }
     }
 
-    /// A client that goes through the proxy, in the namespace of a target.
+    /// A client that uses the proxy, in the namespace of a target.
     pub fn client(&self, target: &Target) -> Client {
         let mut config = kube::Config::new(format!("http://{}", self.address).parse().unwrap());
         config.default_namespace = target.namespace.clone();
@@ -74,7 +74,7 @@ impl Proxy {
         Client::try_from(config).unwrap()
     }
 
-    /// The flags that lead the program through the proxy.
+    /// The flags that make the program use the proxy.
     pub fn flags(&self, target: &Target) -> Vec<String> {
         let file = target
             .home
@@ -97,7 +97,7 @@ impl Proxy {
 async fn attend(stream: TcpStream, api: Client, gate: Gate) {
     let _ = stream.set_nodelay(true);
     let pass = hyper::service::service_fn(move |request| pass(request, api.clone(), gate.clone()));
-    // A connection that was broken on purpose ends with an error here.
+    // A connection that the proxy breaks on purpose ends with an error here.
     let _ = hyper::server::conn::http1::Builder::new()
         .serve_connection(TokioIo::new(stream), pass)
         .await;
@@ -112,7 +112,7 @@ async fn pass(
     let write = write_of(&request);
     let (mut head, body) = request.into_parts();
     let body = body.collect().await.map_err(std::io::Error::other)?;
-    // Those of the next connection are its own.
+    // The next connection sets its own values.
     for name in [header::HOST, header::CONTENT_LENGTH, header::CONNECTION] {
         head.headers.remove(name);
     }
@@ -136,7 +136,7 @@ async fn pass(
     Ok(answer)
 }
 
-/// What a request writes, if it does; a review of one's own identity stores nothing.
+/// Returns the write of a request. None: it is a read, or a review of the own user, which stores nothing.
 fn write_of(request: &Request<Incoming>) -> Option<Write> {
     let parts: Vec<&str> = request.uri().path().split('/').collect();
     let resource = match parts.as_slice() {

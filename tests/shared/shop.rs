@@ -1,4 +1,4 @@
-//! A small world: components with a few releases, three environments in a row, their pins.
+//! A small example: components with a few releases, three environments in a row, and their ReleasePins.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use bowline::api::{
     AuditEntry, Component, ComponentTypeDefinition, DataPlane, DeploymentPipeline, Environment,
     Release, Workload, labels,
 };
-use bowline::engine::actions::deploy::{self, Deploy};
-use bowline::engine::actions::release::{Source, release};
-use bowline::engine::apply::{Applied, apply};
-use bowline::engine::audit;
-use bowline::engine::catalog::Catalog;
-use bowline::engine::plan::{Asked, Plan};
-use bowline::engine::recording::Scribe;
 use bowline::engine::world::World;
 use bowline::engine::world::feed::Feed;
+use bowline::subjects::release_pin::actions::deploy::{self, Deploy};
+use bowline::subjects::release_pin::actions::release::{Source, release};
+use bowline::subjects::release_pin::apply::{Applied, apply};
+use bowline::subjects::release_pin::audit;
+use bowline::subjects::release_pin::catalog::Catalog;
+use bowline::subjects::release_pin::plan::{Asked, Plan};
+use bowline::subjects::release_pin::recording::Scribe;
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
 use kube::api::{Api, ListParams, PostParams};
@@ -29,14 +29,14 @@ use crate::place::Target;
 /// The environments, in the order of the pipeline.
 pub const ENVIRONMENTS: [&str; 3] = ["dev", "staging", "prod"];
 
-/// A world on a target.
+/// The example on a target.
 pub struct Shop {
     pub target: Arc<Target>,
     pub client: Client,
 }
 
 impl Shop {
-    /// Makes the environments, and components with three releases each, the second of which runs in dev.
+    /// Creates the environments, and components with three releases each, the second of which runs in dev.
     pub async fn open(target: &Arc<Target>, components: &[&str]) -> Self {
         let shop = Self {
             target: target.clone(),
@@ -64,7 +64,7 @@ impl Shop {
         format!("{}-{environment}", self.target.namespace)
     }
 
-    /// Makes the data plane that the environments are on: the target itself.
+    /// Creates the data plane of the environments: the target itself.
     pub async fn data_plane(&self) {
         let reach = match self.target.name {
             "embedded" => json!({"embedded": {}}),
@@ -85,7 +85,7 @@ impl Shop {
         self.pin(name, "dev", &format!("{name}-2")).await;
     }
 
-    /// Makes a release of a component, under any name.
+    /// Creates a release of a component, under any name.
     pub async fn release(&self, component: &str, version: &str, name: &str) {
         let fetched = Catalog::fetch(&self.client, &self.target.namespace, component).await;
         let mut definitions = fetched.unwrap().definitions(component).unwrap();
@@ -97,7 +97,7 @@ impl Shop {
         self.target.settle().await;
     }
 
-    /// Makes an object of a kind.
+    /// Creates an object of a kind.
     pub async fn create<K>(&self, name: &str, spec: Value)
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
@@ -112,7 +112,7 @@ impl Shop {
         api.create(&PostParams::default(), &object).await.unwrap();
     }
 
-    /// Pins a release by hand, and records it as the controller would.
+    /// Writes a ReleasePin by hand, and records it as the controller does.
     pub async fn pin(&self, component: &str, environment: &str, release: &str) -> ReleasePin {
         let pin = pin(component, environment, release);
         let params = PostParams::default();
@@ -139,14 +139,14 @@ impl Shop {
         Api::default_namespaced(self.client.clone())
     }
 
-    /// The read model as it is now.
+    /// The current read model.
     pub async fn feed(&self) -> Feed {
-        let mut feed = Feed::start(&self.client, Some(&self.target.namespace));
+        let mut feed = bowline::subjects::watch(&self.client, Some(&self.target.namespace));
         feed.until(World::is_live).await;
         feed
     }
 
-    /// Who asks for what.
+    /// The operation, the user and the time of a request.
     pub fn asked(&self, operation: &str, user: &str) -> Asked {
         Asked {
             operation: operation.to_owned(),
@@ -168,8 +168,8 @@ impl Shop {
         deploy::plan(world, &command, &self.asked(operation, user)).unwrap()
     }
 
-    /// The entries of a pin, oldest first, once they were found to be valid and without a gap: one for
-    /// each generation.
+    /// The audit entries of a ReleasePin, oldest first, after a check that they are valid and complete: one
+    /// for each generation.
     pub async fn chain(&self, pin: &str) -> Vec<AuditEntry> {
         self.target.settle().await;
         let pin = self.pins().get(pin).await.unwrap();
@@ -182,8 +182,10 @@ impl Shop {
                 assert_eq!(verdict.warnings, [], "no gaps");
                 verdict
             }
-            // What was edited by hand is a warning there.
-            Some(repository) => bowline::engine::repository::verify(repository, None).unwrap(),
+            // There, a change by hand is a warning.
+            Some(repository) => {
+                bowline::subjects::release_pin::repository::verify(repository, None).unwrap()
+            }
         };
         assert!(verdict.is_valid(), "{verdict:?}");
         assert_eq!(entries.len() as i64, pin.metadata.generation.unwrap());
@@ -191,7 +193,7 @@ impl Shop {
     }
 }
 
-/// A pin as somebody writes it by hand.
+/// A ReleasePin as a user writes it by hand.
 pub fn pin(component: &str, environment: &str, release: &str) -> ReleasePin {
     let name = bowline::api::names::pin(component, environment);
     let spec = json!({"component": component, "environment": environment, "releaseRef": {"name": release}});
@@ -206,7 +208,7 @@ pub fn pin(component: &str, environment: &str, release: &str) -> ReleasePin {
     pin
 }
 
-/// Applies a plan of one change, which has to be done.
+/// Applies a plan of one change, which must succeed.
 pub async fn done(client: &Client, plan: &Plan) -> i64 {
     match apply(client, plan, &plan.items[0], &Timestamp::now).await {
         Ok(Applied::Done(revision)) => revision,

@@ -1,18 +1,18 @@
-//! Somebody who runs the program.
+//! A user who runs the program.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
 use crate::place::Target;
 
-/// A user: a home, and the flags that choose a target.
+/// A user: a home, and the flags of a target.
 #[derive(Clone)]
 pub struct User {
     home: PathBuf,
     flags: Vec<String>,
 }
 
-/// How a run ended and what it printed.
+/// The exit code and the output of a run.
 pub struct Ran {
     pub code: i32,
     pub out: String,
@@ -31,12 +31,12 @@ impl From<Output> for Ran {
 }
 
 impl User {
-    /// A user of a target, with nothing in between.
+    /// A user of a target, without a proxy.
     pub fn of(target: &Target) -> User {
         User::with(target, target.flags())
     }
 
-    /// A user of whatever the flags lead to.
+    /// A user with the given flags.
     pub fn with(target: &Target, flags: Vec<String>) -> User {
         User {
             home: target.home.path().to_owned(),
@@ -61,19 +61,19 @@ impl User {
             .unwrap()
     }
 
-    /// Runs a line to its end.
+    /// Runs a command line to its end.
     pub async fn run(&self, line: &str) -> Ran {
         ended(self.start(line)).await
     }
 
-    /// Runs a line that has to end well, and returns what it printed and said.
+    /// Runs a command line that must succeed, and returns stdout and stderr.
     pub async fn done(&self, line: &str) -> (String, String) {
         let ran = self.run(line).await;
         assert_eq!(ran.code, 0, "{line}: {}", ran.err);
         (ran.out, ran.err)
     }
 
-    /// Runs a line that has to end with a code and to say something.
+    /// Runs a command line that must exit with a code and print a text.
     pub async fn ends(&self, line: &str, code: i32, why: &str) -> Ran {
         let ran = self.run(line).await;
         assert_eq!(ran.code, code, "{line}: {}", ran.err);

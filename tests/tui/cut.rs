@@ -1,4 +1,4 @@
-//! The API server dies under the program, and comes back.
+//! The API server is killed while the program runs, and is started again.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use crate::place::{Place, Target};
 use crate::pty::{ESC, Pty};
 use crate::shop::{self, Shop};
 
-/// What cannot be read any more is called stale, nothing is done on it, and it comes back by itself.
+/// Data that can no longer be read is marked stale, actions on it are refused, and it recovers by itself.
 pub async fn a_killed_server_is_survived() {
     let Some(cluster) = Cluster::start(Options::default()).await else {
         return;
@@ -24,7 +24,7 @@ pub async fn a_killed_server_is_survived() {
     let mut pty = Pty::bowline(&target.flags(), target.home.path(), (120, 40));
     pty.shows("cart");
     pty.shows("live");
-    // The servers are changed below, so nobody else may have them; the home stays.
+    // The servers are changed below, so the proof owns them; the home stays.
     drop(shop);
     let _home = {
         let target = Arc::into_inner(target).expect("nobody else has it");
@@ -59,7 +59,8 @@ pub async fn a_killed_server_is_survived() {
     assert!(ended.status.success(), "{:?}", ended.status);
 }
 
-/// The server looks for new kinds now and then, and until then knows pins but not their rules.
+/// Waits until the rules work: the server looks for new kinds from time to time, and until then knows
+/// ReleasePins but not their rules.
 async fn until_served(target: &Target) {
     let pins: Api<ReleasePin> = Api::default_namespaced(target.client());
     let params = PostParams {

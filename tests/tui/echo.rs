@@ -1,6 +1,6 @@
-//! A program that does nothing but hold a terminal: this test program again, playing a part.
+//! A program that only uses a terminal: this test program again, in another role.
 //!
-//! It draws what comes from the terminal, and ends in every way in which a program can.
+//! It draws the input of the terminal, and can end in every way in which a program can end.
 
 use std::collections::VecDeque;
 
@@ -10,10 +10,10 @@ use bowline::tui::terminal::signals::{self, Signal};
 use crossterm::event::KeyCode;
 use ratatui::widgets::Paragraph;
 
-/// How many things it shows.
+/// The number of inputs that it shows.
 const SHOWN: usize = 12;
 
-/// Plays the part: `answers` ends when it is told to, `deaf` does not.
+/// Runs the program: `answers` ends after a signal, `deaf` does not.
 pub async fn play(part: &str) {
     let (mut terminal, mut events) = Terminal::open("xterm-256color", false, true).unwrap();
     terminal.title("a test of bowline").unwrap();

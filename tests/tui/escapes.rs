@@ -1,12 +1,12 @@
-//! A strict reader of what the program writes to a terminal: text, ends of lines, and sequences from a
-//! short list. Whatever else gets there came from somebody else.
+//! A strict parser for the output of the program to a terminal: text, ends of lines, and a short list of
+//! sequences. Anything else must come from foreign data.
 
 use bowline::text;
 
-/// The modes that may be set and taken back.
+/// The terminal modes that may be set and reset.
 const MODES: [&str; 8] = ["25", "1000", "1002", "1004", "1006", "1049", "2004", "2026"];
 
-/// Says what does not belong there, and what stood before it.
+/// Returns the first forbidden sequence, and the text before it.
 pub fn check(bytes: &[u8]) -> Result<(), String> {
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -26,13 +26,13 @@ pub fn check(bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// The length of the element at the start, if it is one that may be written.
+/// The length of the first element. None: it is forbidden.
 fn element(bytes: &[u8]) -> Option<usize> {
     match bytes {
         [b'\r' | b'\n', ..] => Some(1),
         [0x1b, b'[', rest @ ..] => Some(2 + control(rest)?),
         [0x1b, b']', rest @ ..] => Some(2 + string(rest)?),
-        // Ends a string that a cut-off frame left open.
+        // Ends a string that an incomplete frame left open.
         [0x1b, b'\\', ..] => Some(2),
         _ => character(bytes),
     }
@@ -48,7 +48,7 @@ fn character(bytes: &[u8]) -> Option<usize> {
     (!c.is_control() && !text::is_unsafe(c)).then(|| c.len_utf8())
 }
 
-/// A control sequence, after its introducer.
+/// The length of a control sequence after its introducer.
 fn control(bytes: &[u8]) -> Option<usize> {
     let end = bytes.iter().position(|byte| (0x40..=0x7e).contains(byte))?;
     let parameters = std::str::from_utf8(&bytes[..end]).ok()?;
@@ -72,7 +72,7 @@ fn control(bytes: &[u8]) -> Option<usize> {
     is_known.then_some(end + 1)
 }
 
-/// A string to the terminal itself, after its introducer.
+/// The length of a string for the terminal itself after its introducer.
 fn string(bytes: &[u8]) -> Option<usize> {
     let end = bytes.windows(2).position(|pair| pair == b"\x1b\\")?;
     let text = std::str::from_utf8(&bytes[..end]).ok()?;
@@ -90,7 +90,7 @@ fn string(bytes: &[u8]) -> Option<usize> {
     (is_clean && is_known).then_some(end + 2)
 }
 
-/// The reader itself: what it lets pass and what it finds.
+/// The parser itself: the sequences that it accepts and refuses.
 pub fn what_passes() {
     for fine in [
         "plain text, größe 界 ● │\r\nnext\n",

@@ -1,4 +1,4 @@
-//! Text that would steer a terminal, in every field that takes text: none of it gets there.
+//! Text that would control a terminal, in every field that accepts text: the terminal gets none of it.
 
 use std::sync::Arc;
 
@@ -16,12 +16,13 @@ use crate::place::Target;
 use crate::pty::{ENTER, ESC, LEAVE, Pty};
 use crate::shop::Shop;
 
-/// Clears, retitles, copies, rings, rewrites the line; C1; bidi; zero width; tags; and very long.
+/// Text that clears, sets the title, copies, rings, rewrites the line; C1; bidi; zero width; tags; and very
+/// long.
 fn hostile(seed: &str) -> String {
     of_length(seed, 10_000)
 }
 
-/// The same, no longer than a field may be.
+/// The same, up to the limit of a field.
 fn of_length(seed: &str, bytes: usize) -> String {
     let long = "x".repeat(bytes);
     let mut text = format!(
@@ -47,7 +48,7 @@ where
         .unwrap();
 }
 
-/// Puts hostile text wherever the API takes it.
+/// Writes hostile text to every field that the API accepts.
 async fn poison(shop: &Shop, target: &Target) {
     let annotations = json!({"metadata": {"annotations": {
         "bowline.dev/version": hostile("version"),
@@ -100,7 +101,7 @@ async fn poison(shop: &Shop, target: &Target) {
     }
 }
 
-/// Makes a snapshot of what nobody would resolve.
+/// Creates a snapshot with hostile content.
 async fn snapshot(shop: &Shop, target: &Target, annotations: &Value) {
     let object = |kind: &str, spec: Value| {
         json!({
@@ -124,7 +125,7 @@ async fn snapshot(shop: &Shop, target: &Target, annotations: &Value) {
     patch::<ComponentEnvSnapshot>(target, "cart-dev-1", &labels).await;
 }
 
-/// Makes a rendered release with resources that nobody would render, and what a cluster would say of them.
+/// Creates a rendered release with hostile resources, and a hostile status of a cluster.
 async fn rendered(shop: &Shop, target: &Target, annotations: &Value) {
     let resource = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
@@ -157,7 +158,7 @@ async fn rendered(shop: &Shop, target: &Target, annotations: &Value) {
 /// Every screen and every verb that prints.
 pub async fn nothing_foreign_steers_the_terminal(target: Arc<Target>) {
     let shop = Shop::open(&target, &["cart"]).await;
-    // Nobody undoes what is written here.
+    // No controller runs, so the hostile content stays.
     let _lock = bowline::controllers::lock::Lock::take(&target.home.path().join("store.db"));
     poison(&shop, &target).await;
 
@@ -189,10 +190,10 @@ pub async fn nothing_foreign_steers_the_terminal(target: Arc<Target>) {
     pty.hides("kind: ComponentEnvSnapshot");
     pty.keys(ESC);
     pty.keys(LEAVE);
-    // That nothing foreign was written is checked wherever a program ends.
+    // `ended` checks for every program that no foreign sequence was written.
     pty.ended();
 
-    // Each with its exit code: one that failed early would have printed little.
+    // Each with its exit code: a command that fails early would print little.
     let mut others = Vec::new();
     for (code, line) in [
         (0, "status"),

@@ -1,10 +1,10 @@
-//! The program in a real terminal: what it draws, what it does for keys, and how it leaves.
+//! The program in a real terminal: its screens, its reactions to keys, and its end.
 //!
-//! Proofs run on the embedded API and on a real cluster, as `embedded::proof` and `cluster::proof`; those
-//! about the terminal alone as `terminal::proof`. `cargo test --test tui -- --nocapture` prints what they
-//! measured; a word before `--` chooses a proof.
+//! Proofs run on the embedded API and on a real cluster, as `embedded::proof` and `cluster::proof`; proofs
+//! about the terminal alone as `terminal::proof`. `cargo test --test tui -- --nocapture` prints the
+//! measurements; a word before `--` chooses a proof.
 
-// Clippy allows it in `#[test]` functions only, not in what they share.
+// Clippy allows it only in `#[test]` functions, not in shared code.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../cluster/mod.rs"]
@@ -39,7 +39,7 @@ use std::time::Duration;
 use libtest_mimic::{Arguments, Failed, Trial};
 use place::{Place, Target};
 
-/// Nothing takes this long; what does hangs.
+/// The longest wait of a proof.
 const HANG: Duration = Duration::from_secs(60);
 
 type Proof = fn(Arc<Target>) -> Pin<Box<dyn Future<Output = ()>>>;
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut arguments = Arguments::from_args();
-    // Programs in terminals wait more than they compute.
+    // Programs in terminals mostly wait.
     arguments.test_threads.get_or_insert(3);
     let alone = alone![
         escapes::what_passes,
@@ -137,7 +137,7 @@ fn main() -> ExitCode {
         Ok(())
     }));
     let conclusion = libtest_mimic::run(&arguments, trials);
-    // The servers end here, before the process does.
+    // The servers end before the process does.
     drop(cluster);
     conclusion.exit_code()
 }

@@ -1,7 +1,7 @@
-//! A program in a pseudo-terminal, and what a person in front of it would see.
+//! A program in a pseudo-terminal, and the screen that a user would see.
 //!
-//! Nothing here sleeps: a wait is for the next bytes that the program writes, and a wait that takes too
-//! long fails with the screen as it is.
+//! Nothing here sleeps: a wait is for the next output of the program, and a wait that takes too long fails
+//! with the current screen.
 
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
@@ -17,14 +17,14 @@ use vt100::Screen;
 use crate::HANG;
 use crate::escapes;
 
-/// The key that goes back, in the form that cannot be taken for the beginning of what follows.
+/// The key that goes back, in a form that cannot be the start of another sequence.
 pub const ESC: &str = "\x1b[27u";
-/// The key that leaves from everywhere, in the same form.
+/// The key that quits from every screen, in the same form.
 pub const LEAVE: &str = "\x1b[113;5u";
 /// The key that confirms.
 pub const ENTER: &str = "\r";
 
-/// What the program has written so far.
+/// The output of the program so far.
 struct Written {
     terminal: vt100::Parser,
     bytes: Vec<u8>,
@@ -34,17 +34,17 @@ struct Written {
 /// A program in a terminal; dropping it kills it.
 pub struct Pty {
     master: Box<dyn MasterPty + Send>,
-    /// Kept open, so that the terminal outlives the program.
+    /// Kept open, so that the terminal stays after the end of the program.
     slave: Option<Box<dyn SlavePty + Send>>,
     child: Box<dyn Child + Send + Sync>,
     keyboard: Arc<Mutex<Box<dyn Write + Send>>>,
     written: Arc<(Mutex<Written>, Condvar)>,
     reader: Option<JoinHandle<()>>,
-    /// How the terminal was set before.
+    /// The settings of the terminal before the program.
     settings: String,
 }
 
-/// How a program ended, with everything that it wrote.
+/// The end of a program, with its whole output.
 pub struct Ended {
     pub status: ExitStatus,
     pub bytes: Vec<u8>,
@@ -52,7 +52,7 @@ pub struct Ended {
 }
 
 impl Pty {
-    /// Starts a program with nothing in its environment but a home, in a terminal of a size.
+    /// Starts a program in a terminal of a size, with only a home in its environment.
     pub fn start(program: &str, arguments: &[String], home: &Path, size: (u16, u16)) -> Pty {
         let (columns, rows) = size;
         let pair = portable_pty::native_pty_system()
@@ -106,19 +106,19 @@ impl Pty {
         Pty::start(env!("CARGO_BIN_EXE_bowline"), arguments, home, size)
     }
 
-    /// Types.
+    /// Types keys.
     pub fn keys(&self, keys: &str) {
         let mut keyboard = self.keyboard.lock().unwrap();
         keyboard.write_all(keys.as_bytes()).unwrap();
         keyboard.flush().unwrap();
     }
 
-    /// Pastes, as a terminal does that was asked to bracket it.
+    /// Pastes text as a terminal with bracketed paste does.
     pub fn paste(&self, text: &str) {
         self.keys(&format!("\x1b[200~{text}\x1b[201~"));
     }
 
-    /// Gives the terminal another size.
+    /// Changes the size of the terminal.
     pub fn resize(&self, size: (u16, u16)) {
         let (columns, rows) = size;
         let (written, _) = &*self.written;
@@ -141,7 +141,7 @@ impl Pty {
         kill_process(Pid::from_raw(id).unwrap(), signal).unwrap();
     }
 
-    /// Waits until the screen is as it should be, and returns how long that took.
+    /// Waits until the screen fulfils a condition, and returns the duration.
     pub fn wait_for(&mut self, what: &str, is_so: impl Fn(&Screen) -> bool) -> Duration {
         let began = Instant::now();
         let (written, changed) = &*self.written;
@@ -153,7 +153,7 @@ impl Pty {
                 let screen = written.terminal.screen().contents();
                 panic!("not seen after {waited:?}: {what} ({ended:?}); the screen is:\n{screen}");
             }
-            // The end of the program is no output; it is looked for now and then.
+            // The end of the program is no output, so it is polled.
             let short = Duration::from_millis(200);
             written = changed.wait_timeout(written, short).unwrap().0;
         }
@@ -174,19 +174,19 @@ impl Pty {
         })
     }
 
-    /// The screen as it is now.
+    /// The current screen.
     pub fn screen(&self) -> Screen {
         let (written, _) = &*self.written;
         written.lock().unwrap().terminal.screen().clone()
     }
 
-    /// How many bytes the program has written.
+    /// The number of bytes that the program has written.
     pub fn bytes(&self) -> usize {
         let (written, _) = &*self.written;
         written.lock().unwrap().bytes.len()
     }
 
-    /// Types, and waits until something was drawn for it.
+    /// Types keys, and waits until the program draws.
     pub fn draws(&mut self, keys: &str) {
         let before = self.bytes();
         self.keys(keys);
@@ -206,7 +206,7 @@ impl Pty {
         self.settles();
     }
 
-    /// Waits until the frame that is writing is whole.
+    /// Waits until the current frame is complete.
     pub fn settles(&self) {
         let (written, changed) = &*self.written;
         let mut written = written.lock().unwrap();
@@ -217,7 +217,7 @@ impl Pty {
         }
     }
 
-    /// Waits for the end of a program that prints, and returns its exit code and what it printed.
+    /// Waits for the end of a program that prints, and returns its exit code and its output.
     pub fn printed(mut self) -> (u32, Vec<u8>) {
         let status = self.wait();
         drop(self.slave.take());
@@ -227,13 +227,13 @@ impl Pty {
         (status.exit_code(), bytes)
     }
 
-    /// Tells whether the terminal is set as it was before the program.
+    /// Returns whether the terminal has the same settings as before the program.
     pub fn has_its_settings(&self) -> bool {
         settings(&*self.master) == self.settings
     }
 
-    /// Waits until the program has ended, and checks what holds whenever it does: the terminal is as it
-    /// was, and nothing but known sequences was written.
+    /// Waits until the program has ended, and checks the rules for every end: the terminal has its old
+    /// settings, and only known sequences were written.
     pub fn ended(mut self) -> Ended {
         let status = self.wait();
         let now = settings(&*self.master);
@@ -279,7 +279,7 @@ impl Drop for Pty {
     }
 }
 
-/// Follows what the program writes, and answers its question about the background as a terminal does.
+/// Reads the output of the program, and answers its query for the background colour as a terminal does.
 fn read(
     mut reader: Box<dyn Read + Send>,
     written: &(Mutex<Written>, Condvar),

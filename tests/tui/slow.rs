@@ -1,4 +1,4 @@
-//! Connecting to something slow leaves the keyboard alone.
+//! A slow connection does not block the keyboard.
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -21,12 +21,12 @@ fn kubeconfig(home: &Path, server: &str, user: &str) {
     std::fs::write(home.join(".kube/config"), text).unwrap();
 }
 
-/// A server that takes connections and never answers.
+/// A server that accepts connections and never answers.
 fn silent() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").unwrap()
 }
 
-/// A context whose credential plugin waits until it is let through.
+/// A context whose credential plugin waits until the test releases it.
 struct Slow {
     door: PathBuf,
     _server: TcpListener,
@@ -58,7 +58,7 @@ impl Slow {
         }
     }
 
-    /// Lets the plugin through: each run of it waits until somebody opens the other end.
+    /// Releases the plugin: each run of it waits until the test opens the other end.
     fn open(&self) {
         let door = self.door.clone();
         std::thread::spawn(move || while std::fs::write(&door, "").is_ok() {});
@@ -85,7 +85,7 @@ pub async fn a_context_is_connected_to_beside_the_keyboard(target: Arc<Target>) 
     assert!(pty.ended().status.success());
 }
 
-/// A connection that arrives while a line is typed waits; a key switches to it.
+/// A connection that is ready while the user types a line waits; a key switches to it.
 pub async fn a_connection_waits_until_the_typed_line_is_done(target: Arc<Target>) {
     let _shop = Shop::open(&target, &["cart"]).await;
     let home = target.home.path();
@@ -108,7 +108,7 @@ pub async fn a_connection_waits_until_the_typed_line_is_done(target: Arc<Target>
     assert!(pty.ended().status.success());
 }
 
-/// The terminal says that a slow context is waited for, before the screen opens.
+/// Before the screen opens, the terminal shows that bowline waits for a slow context.
 pub async fn a_slow_context_at_the_start_is_named(target: Arc<Target>) {
     let home = target.home.path();
     let slow = Slow::new(home);
@@ -120,7 +120,7 @@ pub async fn a_slow_context_at_the_start_is_named(target: Arc<Target>) {
     assert!(pty.ended().status.success());
 }
 
-/// The screen shows the files at once, and the header says that the cluster is unread.
+/// The screen shows the files at once, and the header shows that the cluster is not read yet.
 pub async fn a_silent_cluster_beside_a_repository_holds_nothing_up(target: Arc<Target>) {
     let _shop = Shop::open(&target, &["cart"]).await;
     let server = silent();
@@ -130,7 +130,7 @@ pub async fn a_silent_cluster_beside_a_repository_holds_nothing_up(target: Arc<T
     flags.push("--context=slow".to_owned());
     let mut pty = Pty::bowline(&flags, target.home.path(), (120, 40));
     pty.shows("cart");
-    pty.shows("cluster unread");
+    pty.shows("cluster not read");
     pty.keys("q");
     assert!(pty.ended().status.success());
 }

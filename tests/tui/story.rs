@@ -1,4 +1,4 @@
-//! Proofs on a target: every action from the keyboard, as a person takes it.
+//! Proofs on a target: every action by keys, as a user does it.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::pty::{ENTER, ESC, Pty};
 use crate::shop::Shop;
 use crate::user::User;
 
-/// Somebody in front of the program, on a target with controllers.
+/// A user session of the program, on a target with controllers.
 pub struct Desk {
     pub shop: Shop,
     pub pty: Pty,
@@ -24,8 +24,8 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// Opens the program on a shop whose pins are ready: in a cluster a controller runs beside it, in an
-    /// embedded store the program runs them itself.
+    /// Opens the program on a shop whose ReleasePins are ready: in a cluster a separate controller runs, on
+    /// an embedded store the program runs the controllers itself.
     pub async fn open(target: &Arc<Target>, components: &[&str], size: (u16, u16)) -> Desk {
         let shop = Shop::open(target, components).await;
         shop.data_plane().await;
@@ -44,7 +44,7 @@ impl Desk {
         }
     }
 
-    /// Waits until a pin is as a rule says.
+    /// Waits until a ReleasePin fulfils a condition.
     pub async fn until(&self, pin: &str, what: &str, is_so: impl Fn(&ReleasePin) -> bool) {
         let is_so = |found: Option<&ReleasePin>| found.is_some_and(&is_so);
         let waited = tokio::time::timeout(HANG, await_condition(self.shop.pins(), pin, is_so));
@@ -57,7 +57,7 @@ impl Desk {
         }
     }
 
-    /// Waits until a pin runs a release, and the controller says that it is ready.
+    /// Waits until a ReleasePin runs a release, and the controller reports it as ready.
     pub async fn ready(&self, pin: &str, release: &str) {
         self.until(pin, "ready", |pin| is_ready(pin, release)).await;
     }
@@ -79,10 +79,10 @@ fn is_ready(pin: &ReleasePin, release: &str) -> bool {
         && is_true("Ready")
 }
 
-/// Promote, roll back with a hold, lift the hold, collect: nothing but keys.
+/// Promote, roll back with a hold, lift the hold, collect garbage: only with keys.
 pub async fn every_action_from_the_keyboard(target: Arc<Target>) {
     let mut desk = Desk::open(&target, &["cart", "old"], (120, 40)).await;
-    // Somebody runs the first release in production, and the pipeline lets anything unneeded go.
+    // Production runs the first release, and the pipeline allows the deletion of every unused release.
     desk.shop.pin("cart", "prod", "cart-1").await;
     let pipelines: Api<DeploymentPipeline> = Api::default_namespaced(desk.shop.client.clone());
     let retention =
@@ -93,7 +93,7 @@ pub async fn every_action_from_the_keyboard(target: Arc<Target>) {
     desk.ready("cart-dev", "cart-2").await;
     desk.ready("cart-prod", "cart-1").await;
     desk.pty.shows("live");
-    // The plan reads the same rows as the matrix: both cells have to be ready there.
+    // The plan uses the same rows as the matrix: both cells must be ready there.
     desk.pty.wait_for("two ready cells", |screen| {
         screen.contents().matches('●').count() >= 2
     });
@@ -109,7 +109,7 @@ pub async fn every_action_from_the_keyboard(target: Arc<Target>) {
     desk.pty.keys(ESC);
     desk.pty.hides("promote  cart");
 
-    // On to production: its name is typed.
+    // From staging to production: the user types its name.
     desk.pty.keys("l");
     desk.pty.keys("P");
     desk.pty.shows("type prod");
@@ -120,7 +120,7 @@ pub async fn every_action_from_the_keyboard(target: Arc<Target>) {
     desk.pty.keys(ESC);
     desk.pty.hides("promote  cart");
 
-    // Back to what was good there, with a hold in the same write, and the reason on record.
+    // A rollback to the last good release, with a hold in the same write, and the reason in the audit trail.
     desk.pty.keys("l");
     desk.pty.keys("R");
     desk.pty.shows("type prod");
@@ -149,7 +149,7 @@ pub async fn every_action_from_the_keyboard(target: Arc<Target>) {
     desk.pty.keys(ESC);
     desk.pty.hides("1 held");
 
-    // What nobody needs goes; how many is typed.
+    // Unused releases are deleted; the user types their number.
     let names = async || {
         let releases: Api<Release> = desk.shop.releases();
         let all = releases
@@ -177,7 +177,7 @@ pub async fn every_action_from_the_keyboard(target: Arc<Target>) {
     let after = names().await;
     assert_eq!(after.len(), before.len() - 1, "{after:?}");
 
-    // With work under way it would not let us go.
+    // With work in progress, the program would not quit.
     desk.pty.shows("1 deleted");
     desk.pty.keys(ESC);
     desk.pty.hides("matrix >");
@@ -188,7 +188,7 @@ pub async fn every_action_from_the_keyboard(target: Arc<Target>) {
     assert!(ended.status.success(), "{:?}", ended.status);
 }
 
-/// On a repository a promotion by keys is one commit, which the header counts.
+/// On a repository a promotion by keys is one commit, and the header shows the number of commits.
 pub async fn a_promotion_on_a_repository_is_a_commit(target: Arc<Target>) {
     let shop = Shop::open(&target, &["cart"]).await;
     shop.pin("cart", "staging", "cart-1").await;
@@ -213,7 +213,7 @@ pub async fn a_promotion_on_a_repository_is_a_commit(target: Arc<Target>) {
     assert_eq!(target.git("status --porcelain"), "");
     pty.keys(ESC);
     pty.hides("promote  cart");
-    // A push is said, not done by the way.
+    // A push needs its own command.
     pty.keys(":push");
     pty.keys(ENTER);
     pty.shows("pushed main to origin");
@@ -225,7 +225,7 @@ pub async fn a_promotion_on_a_repository_is_a_commit(target: Arc<Target>) {
     assert!(ended.status.success(), "{:?}", ended.status);
 }
 
-/// Every way out of the program leaves the terminal as it was; asleep, the shell has it.
+/// Every way to leave the program restores the terminal; while it is suspended, the shell has the terminal.
 pub async fn every_way_out(target: Arc<Target>) {
     use rustix::process::Signal;
     let shop = Shop::open(&target, &["cart"]).await;
@@ -261,7 +261,7 @@ pub async fn every_way_out(target: Arc<Target>) {
     assert!(!pty.screen().alternate_screen());
     pty.keys(ENTER);
     pty.shows("cart");
-    // Asleep it missed this; awake it shows it.
+    // The program misses this change while it is suspended, and shows it afterwards.
     shop.pin("cart", "staging", "cart-3").await;
     pty.wait_for("cart at version 3", |screen| {
         let mut rows = screen.rows(0, 100);
@@ -272,7 +272,7 @@ pub async fn every_way_out(target: Arc<Target>) {
     assert!(ended.screen.contents().contains("ended 0"));
 }
 
-/// Moving the selection at 200x60 costs at most 2 KB.
+/// A move of the selection at 200x60 writes at most 2 KB.
 pub async fn a_moved_selection_is_cheap(target: Arc<Target>) {
     let names: Vec<String> = (0..50).map(|n| format!("component-{n:02}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -301,7 +301,8 @@ pub async fn a_moved_selection_is_cheap(target: Arc<Target>) {
     desk.pty.ended();
 }
 
-/// A screen without a terminal is what the terminal shows, and a picture of it needs nothing else.
+/// A screenshot without a terminal is equal to the screen of a terminal, and a picture of it needs nothing
+/// else.
 pub async fn a_screen_without_a_terminal(target: Arc<Target>) {
     let _shop = Shop::open(&target, &["cart"]).await;
     // Without controllers nothing changes between the two.

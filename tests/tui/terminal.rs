@@ -1,4 +1,4 @@
-//! Proofs about the terminal alone: whatever happens, it comes back as it was.
+//! Proofs about the terminal alone: the program always restores it.
 
 use rustix::process::Signal;
 
@@ -25,7 +25,7 @@ pub fn comes_back_at_the_end() {
     assert_eq!(ended.screen.contents(), "", "the first screen is as it was");
 }
 
-/// What the terminal says is told from what somebody types.
+/// The program distinguishes the answers of the terminal from typed keys.
 pub fn tells_what_comes_from_it() {
     let (mut pty, _home) = echo("answers", (80, 24));
     pty.shows("background(rgb { red: 16, green: 16, blue: 20 })");
@@ -64,7 +64,7 @@ pub fn comes_back_after_a_panic() {
     }
 }
 
-/// So does an abort, from inside and from outside.
+/// So does an abort, by the program itself or by another process.
 pub fn comes_back_after_an_abort() {
     let (pty, _home) = echo("deaf", (80, 24));
     pty.keys("a");
@@ -77,7 +77,7 @@ pub fn comes_back_after_an_abort() {
     assert_eq!(ended.status.signal(), Some("Aborted"), "{:?}", ended.status);
 }
 
-/// Signals are told to the program, and end it also when it does not listen.
+/// The program receives signals, and they end it even if it ignores them.
 pub fn comes_back_after_a_signal() {
     for (signal, name) in [
         (Signal::TERM, "Terminated"),
@@ -100,12 +100,12 @@ pub fn comes_back_after_a_signal() {
     assert!(!ended.screen.contents().contains("ended in order"));
 }
 
-/// Asleep, the shell has its terminal; awake, everything is drawn anew.
+/// While the program is suspended, the shell has its terminal; afterwards everything is drawn again.
 pub fn sleeps_and_wakes() {
     let home = tempfile::tempdir().unwrap();
     let program = std::env::current_exe().unwrap();
     for how in ["key", "signal"] {
-        // A shell with job control, as people have.
+        // A shell with job control.
         let script = format!(
             "{} --play answers; echo asleep; read line; fg; echo ended $?",
             program.display()
@@ -135,7 +135,7 @@ pub fn sleeps_and_wakes() {
         let ended = pty.ended();
         assert!(ended.screen.contents().contains("ended 0"));
     }
-    // Where no shell waits, nobody would ever wake it.
+    // Without a shell, nobody could resume the program, so it does not suspend.
     let (mut pty, _home) = echo("answers", (80, 24));
     pty.keys("z");
     pty.shows("slept: false");
@@ -143,7 +143,7 @@ pub fn sleeps_and_wakes() {
     pty.ended();
 }
 
-/// A burst of keys costs few frames.
+/// A burst of keys causes few frames.
 pub fn draws_a_burst_at_once() {
     let (mut pty, _home) = echo("answers", (80, 24));
     pty.keys(&"j".repeat(3000));

@@ -1,25 +1,25 @@
-//! Faults of pipelines, for which bowline refuses promotions.
+//! Errors of pipelines, for which bowline refuses promotions.
 
-/// A pipeline whose paths lead in a circle.
+/// A pipeline whose paths have a cycle.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
     "the promotion paths lead in a circle through {}; remove one of the paths between them",
     .environments.join(", ")
 )]
 pub struct PipelineCycle {
-    /// The environments that cannot be put in order.
+    /// The environments that cannot be ordered.
     pub environments: Vec<String>,
 }
 
-/// A fault of the pipelines of a namespace. bowline refuses promotions while it lasts.
+/// An error of the pipelines of a namespace. bowline refuses promotions until it is fixed.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum PipelineFault {
-    /// The paths of the only pipeline lead in a circle.
+    /// The paths of the only pipeline have a cycle.
     #[error("DeploymentPipeline {pipeline}: {cycle}")]
     Cycle {
         /// The name of the pipeline.
         pipeline: String,
-        /// The environments in the circle.
+        /// The environments of the cycle.
         cycle: PipelineCycle,
     },
     /// The namespace has more than one pipeline.
@@ -37,7 +37,7 @@ pub enum PipelineFault {
 }
 
 impl PipelineFault {
-    /// Says how to mend the fault. It names no pipeline to delete: only the user knows which one stays.
+    /// Returns how to fix the error. It names no pipeline to delete: only the user knows which one stays.
     pub fn hint(&self) -> String {
         const KIND: &str = "deploymentpipelines.openchoreo.dev";
         match self {
@@ -51,7 +51,7 @@ impl PipelineFault {
         }
     }
 
-    /// Returns one word for the reason of a condition.
+    /// Returns the reason of a condition.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Cycle { .. } => "PipelineCycle",

@@ -1,4 +1,4 @@
-//! Applies a plan and says what became of each change; an interrupt ends a set between two of them.
+//! Applies a plan and reports the result of each change. An interrupt stops a set between two changes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,35 +6,35 @@ use kube::Client;
 
 use crate::cli::connect::{self, Address};
 use crate::cli::error::Exit;
-use crate::engine::apply::{Applied, ApplyError, apply_all};
-use crate::engine::claim::ClaimError;
-use crate::engine::plan::Plan;
 use crate::engine::whoami::Clock;
+use crate::subjects::release_pin::apply::{Applied, ApplyError, apply_all};
+use crate::subjects::release_pin::claim::ClaimError;
+use crate::subjects::release_pin::plan::Plan;
 use crate::text::quoted;
 
-/// What became of a plan.
+/// The result of a plan.
 pub(super) struct Became {
-    /// What became of each change.
+    /// The result of each change, in the order of the plan.
     pub(super) results: Vec<Result>,
-    /// How the program ends.
+    /// The exit code of the program.
     pub(super) exit: Exit,
-    /// Whether somebody wanted it to end.
+    /// Whether the user interrupted the plan.
     pub(super) interrupted: bool,
 }
 
-/// What became of one change.
+/// The result of one change.
 pub(super) enum Result {
-    /// The ReleasePin has this generation now.
+    /// The new generation of the ReleasePin.
     Done(i64),
-    /// It was committed to a branch that is not checked out.
+    /// The change is a commit on a branch that is not checked out.
     Committed,
-    /// The ReleasePin was as wanted already.
+    /// The ReleasePin already had the desired state.
     Unchanged,
-    /// It was not begun.
+    /// The change was not started.
     NotBegun,
-    /// It failed.
+    /// The change failed.
     Failed,
-    /// Whether it was done is not known.
+    /// It is unknown whether the change was made.
     Unknown,
 }
 
@@ -61,7 +61,7 @@ impl Result {
     }
 }
 
-/// Applies a plan, and says what went wrong and what should be known besides.
+/// Applies a plan, and prints errors and warnings.
 pub(super) async fn apply(
     client: &Client,
     plan: &Plan,
@@ -73,7 +73,7 @@ pub(super) async fn apply(
     let mut applying = std::pin::pin!(apply_all(client, plan, clock, &abort));
     let answers = tokio::select! {
         answers = &mut applying => answers,
-        // Where interrupts cannot be heard, they end the program as they always did.
+        // If the signal handler cannot be installed, an interrupt ends the program at once.
         Ok(()) = tokio::signal::ctrl_c() => {
             abort.store(true, Ordering::SeqCst);
             say("interrupted: bowline finishes the current write, then stops".to_owned());
@@ -137,7 +137,8 @@ fn done(pin: &str, applied: &Applied, say: &mut dyn FnMut(String)) -> Result {
     }
 }
 
-/// Returns how the program ends; what was not begun ends it only where nothing else went wrong.
+/// Returns the exit code of an error. Returns None for a change that was not started: it decides the exit
+/// code only if nothing else failed.
 fn exit(error: &ApplyError) -> Option<Exit> {
     Some(match error {
         ApplyError::NotBegun { .. } => return None,

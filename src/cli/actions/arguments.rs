@@ -9,7 +9,7 @@ use crate::cli::duration;
 use crate::cli::error::{Error, Exit};
 use crate::cli::gitflags::GitFlags;
 use crate::cli::output::Format;
-use crate::engine::repository::BeforePlan;
+use crate::subjects::release_pin::repository::BeforePlan;
 
 /// The verbs that move and pin ReleasePins.
 #[derive(Debug, Subcommand)]
@@ -20,7 +20,7 @@ pub enum Verb {
     Promote(PromoteArguments),
     /// Roll back to the last good release and pin it
     Rollback(RollbackArguments),
-    /// Place a hold on a ReleasePin, so that nothing moves it
+    /// Place a hold: no promotion, deployment or automation moves the ReleasePin; a rollback still can
     #[command(visible_alias = "hold")]
     Pin(PinArguments),
     /// Remove a hold from a ReleasePin
@@ -186,17 +186,17 @@ pub struct UndoArguments {
     pub(super) changes: Changes,
 }
 
-/// When a hold ends.
+/// The end of a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// At a moment.
+    /// At this time.
     At(Timestamp),
     /// After this duration, by the target's clock.
     In(SignedDuration),
 }
 
 impl Until {
-    /// Returns the moment.
+    /// Returns the time at which the hold ends.
     pub(super) fn from(self, now: Timestamp) -> Result<Timestamp, Error> {
         match self {
             Self::At(moment) => Ok(moment),
@@ -207,7 +207,7 @@ impl Until {
     }
 }
 
-/// Reads a time: a timestamp, or a duration from now.
+/// Parses a timestamp, or a duration from now.
 fn moment(text: &str) -> Result<Until, String> {
     let moment = text.parse().map(Until::At);
     moment

@@ -1,19 +1,20 @@
-//! The same actions on a repository: shown with what changes in the files, carried out as one commit.
+//! The same actions on a repository: prints the plan with the changes in the files, and writes it as one
+//! commit.
 
 use crate::cli::Outcome;
 use crate::cli::commits::{push_again, told};
 use crate::cli::error::{Error, Exit};
-use crate::engine::desk::Draft;
 use crate::engine::diff::Diff;
-use crate::engine::plan::Plan;
-use crate::engine::repository::{self, Commits};
+use crate::subjects::release_pin::desk::Draft;
+use crate::subjects::release_pin::plan::Plan;
+use crate::subjects::release_pin::repository::{self, Commits};
 
 use super::Session;
 use super::applied::{Became, Result};
 use super::shown::{self, Files};
 
 impl Session<'_> {
-    /// Shows a plan with its files, asks where that is due, and commits.
+    /// Prints a plan with its file changes, asks for a confirmation if it needs one, and commits.
     pub(super) async fn commit(
         &mut self,
         draft: Draft,
@@ -79,7 +80,7 @@ impl Session<'_> {
 fn became(
     plan: &Plan,
     exit: Exit,
-    result: impl Fn(&crate::engine::plan::Item) -> Result,
+    result: impl Fn(&crate::subjects::release_pin::plan::Item) -> Result,
 ) -> Became {
     Became {
         results: plan.items.iter().map(result).collect(),

@@ -8,34 +8,34 @@ mod waiting;
 
 use std::time::Duration;
 
-use super::commits;
 use super::connect::{self, Address, Connection, Environment, Options};
 use super::error::{Error, Exit};
 use super::output::Format;
 use super::session::{self, Server, live, refused, refused_without_controller};
-use super::{Outcome, confirm, observing};
+use super::{Outcome, commits, confirm, observing};
 use crate::controllers::beside::Beside;
-use crate::engine::actions::pin::{PinHold, Unpin};
-use crate::engine::actions::promote::Promote;
-use crate::engine::actions::rollback::Target;
-use crate::engine::actions::undo::Undo;
 use crate::engine::bodies::BodyError;
-use crate::engine::desk::{Desk, Draft, NoDraft, Order};
 use crate::engine::diff::{self, Diff};
-use crate::engine::plan::{Asked, Plan};
-use crate::engine::preview::PreviewError;
-use crate::engine::repository::Proposal;
-use crate::engine::rollout::Rollout;
-use crate::engine::rules::Refusal;
 use crate::engine::world::feed::Feed;
-use crate::engine::world::{Key, Source, World};
+use crate::engine::world::{Key, World};
 use crate::resolve::git::Git;
+use crate::subjects::release_pin::READ_BY_MOVES;
+use crate::subjects::release_pin::actions::pin::{PinHold, Unpin};
+use crate::subjects::release_pin::actions::promote::Promote;
+use crate::subjects::release_pin::actions::rollback::Target;
+use crate::subjects::release_pin::actions::undo::Undo;
+use crate::subjects::release_pin::desk::{Desk, Draft, NoDraft, Order};
+use crate::subjects::release_pin::plan::{Asked, Plan};
+use crate::subjects::release_pin::preview::PreviewError;
+use crate::subjects::release_pin::repository::Proposal;
+use crate::subjects::release_pin::rollout::Rollout;
+use crate::subjects::release_pin::rules::Refusal;
 
 use applied::Became;
 pub use arguments::Verb;
 use arguments::{Changes, PromoteArguments};
 
-/// How long a promotion waits for the rollout that it starts from, where its own process runs the
+/// How long a promotion waits for the rollout of its source environment, if this process runs the
 /// controllers.
 const SETTLES: Duration = Duration::from_secs(60);
 
@@ -80,7 +80,7 @@ impl<'a> Session<'a> {
         }
         commits::begin(&connection, options, verb.before_plan(), say).await?;
         let server = Server::ask(&connection, say).await?;
-        let feed = live(&connection, options, &Source::OF_MOVES).await?;
+        let feed = live(&connection, options, &READ_BY_MOVES).await?;
         let asked = server.asked(&connection, changes.reason.clone());
         Ok(Session {
             connection,
@@ -102,7 +102,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Returns the promotion of the named components, or of all that are deployed in the source.
+    /// Returns the promotion of the named components, or of all components that are deployed in the
+    /// source.
     fn promotion(&self, arguments: &PromoteArguments) -> Result<Promote, Error> {
         let world = self.feed.world();
         let mut components = arguments.components.clone();
@@ -129,7 +130,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Returns the order of a verb.
+    /// Translates the arguments of a verb into an order for the planner.
     fn order(&self, verb: &Verb) -> Result<Order, Error> {
         Ok(match verb {
             Verb::Deploy(arguments) => Order::Deploy {
@@ -170,12 +171,12 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Returns the named component, or that of the configuration.
+    /// Returns the named component, or else the component that the configuration names.
     fn component(&self, named: &Option<String>) -> Result<String, Error> {
         session::component(&self.connection, named.as_deref())
     }
 
-    /// Returns the address of the target, for the commands of hints.
+    /// Returns the address of the target, which the commands in hints contain.
     fn address(&self) -> Address {
         Address::of(&self.connection, self.options, self.environment)
     }
@@ -201,9 +202,14 @@ impl<'a> Session<'a> {
         {
             return Err(refused(refusals, &self.address()));
         }
-        let how = observing::how_to_continue(&observing::address(&self.beside()));
+        let address = observing::address(&self.beside());
+        // A rollback to the last good release needs a controller that runs already: --wait does not help.
+        let how = match refusals.iter().any(Refusal::is_about_last_good) {
+            true => observing::how_to_run(&address),
+            false => observing::how_to_continue(&address),
+        };
         let unready: Vec<(Key, &str)> = refusals.iter().filter_map(|it| self.unready(it)).collect();
-        // Controllers write to the store, which a dry run and read-only mode do not.
+        // Controllers write to the store; a dry run and read-only mode must not.
         let writes = !self.changes.dry_run && self.connection.readonly.is_none();
         if unready.is_empty() || !writes {
             return Err(refused_without_controller(&refusals, how, &self.address()));
@@ -362,7 +368,8 @@ impl<'a> Session<'a> {
         let mut question = shown::planned(plan, shown, files, Format::Table);
         // The start of the plan may have scrolled away.
         for item in plan.items.iter().filter(|item| !item.unchanged) {
-            question += &format!("{:?} {}\n", plan.action, shown::line(item));
+            let line = shown::line(plan.action, item);
+            question += &format!("{:?} {line}\n", plan.action);
         }
         confirm::ask(&question, &wanted)?;
         self.connection = self.connection.for_confirmed_plan();
@@ -400,12 +407,12 @@ fn not_planned(error: NoDraft, address: &Address) -> Error {
     match error {
         NoDraft::Refused(refusals) => refused(refusals, address),
         NoDraft::Catalog(error) => error.into(),
-        NoDraft::Reference(error) => error.into(),
+        NoDraft::Reference(error) => commits::no_reference(&error, "", address),
         NoDraft::Target(error) => error.into(),
     }
 }
 
-/// Runs a verb and returns what it prints.
+/// Runs a verb and returns its output.
 pub async fn run(
     verb: &Verb,
     options: &Options,

@@ -1,22 +1,23 @@
-//! How a plan and what became of it are printed.
+//! Prints a plan and its result.
 
 use serde_json::{Value, json};
 
 use super::applied::{Became, Result};
+use crate::api::audit::Action;
 use crate::cli::output::{self, Format};
 use crate::engine::diff::Diff;
-use crate::engine::plan::{Item, Plan};
-use crate::engine::repository::Proposal;
 use crate::git::commit::Made;
+use crate::subjects::release_pin::plan::{Item, Plan};
+use crate::subjects::release_pin::repository::Proposal;
 use crate::text;
 
-/// What was done to the files of a repository.
+/// The changes in the files of a repository.
 pub(super) struct Files<'a> {
     pub(super) proposal: &'a Proposal,
     pub(super) made: &'a Made,
 }
 
-/// Prints what would be done, in a repository with what changes in the files.
+/// Prints the changes of a plan; for a repository also the changes in the files.
 pub(super) fn planned(
     plan: &Plan,
     shown: &[Option<Diff>],
@@ -38,7 +39,7 @@ pub(super) fn planned(
         Format::Table | Format::Wide => {
             let item = |(item, shown): (&Item, &Option<Diff>)| {
                 let diff = shown.as_ref().map(changes).unwrap_or_default();
-                format!("{}\n{diff}", line(item))
+                format!("{}\n{diff}", line(plan.action, item))
             };
             let files = files.map(Proposal::diff).unwrap_or_default();
             items().map(item).collect::<String>() + &files
@@ -46,7 +47,7 @@ pub(super) fn planned(
     }
 }
 
-/// Prints what was done.
+/// Prints the result of a plan.
 pub(super) fn done(
     plan: &Plan,
     shown: &[Option<Diff>],
@@ -75,10 +76,13 @@ pub(super) fn done(
         Format::Yaml => output::yaml(&values()),
         Format::Name => was_done().map(|((item, _), _)| name(item)).collect(),
         Format::Table | Format::Wide => was_done()
-            .map(|((item, _), result)| match result {
-                Result::Done(revision) => format!("{} (revision {revision})\n", line(item)),
-                Result::Committed => format!("{}\n", line(item)),
-                _ => format!("{} (no change)\n", line(item)),
+            .map(|((item, _), result)| {
+                let line = line(plan.action, item);
+                match result {
+                    Result::Done(revision) => format!("{line} (revision {revision})\n"),
+                    Result::Committed => format!("{line}\n"),
+                    _ => format!("{line} (no change)\n"),
+                }
             })
             .collect(),
     }
@@ -112,8 +116,9 @@ fn name(item: &Item) -> String {
     output::name_line("releasepin.openchoreo.dev", &item.pin.name)
 }
 
-/// Says what changes: the pin, and the release that counts before and after.
-pub(super) fn line(item: &Item) -> String {
+/// Describes a change: the ReleasePin, the effective release before and after, the number of holds, and the
+/// end of a new hold.
+pub(super) fn line(action: Action, item: &Item) -> String {
     let from = item
         .from
         .as_ref()
@@ -125,9 +130,78 @@ pub(super) fn line(item: &Item) -> String {
     };
     let holds = match item.holds.len() {
         0 => String::new(),
-        1 => ", 1 hold".to_owned(),
-        count => format!(", {count} holds"),
+        count => format!(", {}", text::counted(count, "holds")),
     };
-    let line = format!("{} in {}: {what}{holds}", item.component, item.environment);
+    let new = item.holds.last().filter(|_| action == Action::Pin);
+    let until = new.and_then(|hold| hold.until.as_ref());
+    let until = match (until, item.holds.len()) {
+        (None, _) => String::new(),
+        (Some(until), 1) => format!(" until {:.0}", until.0),
+        (Some(until), _) => format!(", the new one until {:.0}", until.0),
+    };
+    let line = format!(
+        "{} in {}: {what}{holds}{until}",
+        item.component, item.environment
+    );
     text::line(&line).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::audit::ContentRef;
+    use crate::api::pin::Hold;
+    use crate::engine::world::Key;
+
+    #[test]
+    fn the_plan_of_a_pin_shows_the_end_of_the_new_hold() {
+        let hold = |until: Option<&str>| Hold {
+            until: until.map(|until| {
+                k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(until.parse().unwrap())
+            }),
+            ..serde_json::from_value(
+                json!({"id": "h", "owner": "ana", "since": "2026-01-01T00:00:00Z"}),
+            )
+            .unwrap()
+        };
+        let end = Some("2026-01-06T16:00:00.5Z");
+        for (action, holds, expected) in [
+            (Action::Pin, vec![hold(None)], "cart in dev: cart-1, 1 hold"),
+            (
+                Action::Pin,
+                vec![hold(end)],
+                "cart in dev: cart-1, 1 hold until 2026-01-06T16:00:00Z",
+            ),
+            (
+                Action::Pin,
+                vec![hold(None), hold(end)],
+                "cart in dev: cart-1, 2 holds, the new one until 2026-01-06T16:00:00Z",
+            ),
+            (
+                Action::Unpin,
+                vec![hold(end)],
+                "cart in dev: cart-1, 1 hold",
+            ),
+            (Action::Undo, Vec::new(), "cart in dev: cart-1"),
+        ] {
+            let release = ContentRef::named("cart-1");
+            let item = Item {
+                component: "cart".to_owned(),
+                environment: "dev".to_owned(),
+                pin: Key::new("shop", "cart-dev"),
+                generation: Some(1),
+                from: Some(release.clone()),
+                to: release,
+                release_ref: "cart-1".to_owned(),
+                holds,
+                restored_from: None,
+                rendered_hash: None,
+                unchanged: false,
+                skips_path: false,
+                facts: Vec::new(),
+                warnings: Vec::new(),
+            };
+            assert_eq!(line(action, &item), expected);
+        }
+    }
 }

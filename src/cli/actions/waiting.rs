@@ -5,24 +5,24 @@ use std::time::Duration;
 
 use super::applied::{Became, Result as Changed};
 use crate::cli::error::{Error, Exit};
-use crate::engine::plan::{Item, Plan};
-use crate::engine::rollout::Rollout;
 use crate::engine::world::World;
 use crate::engine::world::feed::Feed;
+use crate::subjects::release_pin::plan::{Item, Plan};
+use crate::subjects::release_pin::rollout::Rollout;
 
-/// Why waiting ended.
+/// The reason why waiting ended.
 #[derive(Clone, Copy)]
 enum End {
-    /// Nothing is left to wait for.
+    /// All rollouts are ready, or one has failed.
     Over,
-    /// The time is up.
+    /// The timeout passed.
     Late,
-    /// The user interrupted it.
+    /// The user interrupted the wait.
     Interrupted,
 }
 
-/// Waits until every ReleasePin of a plan is ready. It prints progress on a terminal only. The error says that
-/// the change was made.
+/// Waits until every ReleasePin of a plan is ready. Prints progress on a terminal only. The error says
+/// that the change itself was made.
 pub(super) async fn wait(
     feed: &mut Feed,
     plan: &Plan,

@@ -1,15 +1,16 @@
 use kube::api::{DeleteParams, PostParams};
 
 use super::*;
-use crate::api::audit::{Action, ReleaseIdentity};
+use crate::api::audit::{Action, ContentRef};
 use crate::api::pin::{Operation, ReleasePinSpec};
 use crate::api::reference::NameRef;
 use crate::connect::StoreFile;
-use crate::engine::audit::{OnRelease, Recorder};
+use crate::subjects::release_pin::audit::{OnRelease, Recorder};
 
 const NOW: &str = "2026-03-01T12:00:00Z";
 
-/// A store with a history: checkout deployed and promoted by bowline, edited by hand, and a mark.
+/// A store with a history: bowline deployed and promoted checkout, a user edited it by hand, and a
+/// release is marked.
 struct Fixture {
     options: Options,
     environment: Environment,
@@ -75,8 +76,8 @@ impl Fixture {
                     action: Action::Promote,
                     at: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now),
                     reason: Some("ship | it\n\u{1b}[2J".into()),
-                    from: Some(ReleaseIdentity::named("checkout-1")),
-                    to: Some(ReleaseIdentity::named("checkout-2")),
+                    from: Some(ContentRef::named("checkout-1")),
+                    to: Some(ContentRef::named("checkout-2")),
                     rendered_hash: None,
                     restored_from: None,
                 };
@@ -95,7 +96,7 @@ impl Fixture {
             }
         }
         let mark = OnRelease {
-            release: ReleaseIdentity::named("checkout-1"),
+            release: ContentRef::named("checkout-1"),
             action: Action::MarkBad,
             operation: None,
             actor: Some("bo"),
@@ -124,7 +125,8 @@ impl Fixture {
         text
     }
 
-    /// The name of the pin's entry of a revision, whatever uid the store gave.
+    /// Returns the name of the ReleasePin's entry of a revision. The name contains the uid, which the
+    /// store chooses.
     async fn name(&self, revision: i64) -> String {
         let entries = self.entries().list(&ListParams::default()).await.unwrap();
         entries

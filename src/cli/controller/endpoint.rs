@@ -1,4 +1,4 @@
-//! What a controller tells of itself: whether it is well, whether it is ready, what it counted.
+//! The HTTP endpoints of a controller: liveness, readiness, metrics.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -9,29 +9,29 @@ use http_body_util::Full;
 use crate::controllers::Context;
 use crate::controllers::metrics::{self, Metrics};
 
-/// What the endpoints tell of.
+/// The state that the endpoints report.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) metrics: Arc<Metrics>,
     standing: RwLock<Standing>,
 }
 
-/// Where a process stands.
+/// The role of a process.
 #[derive(Clone, Default)]
 pub(super) enum Standing {
-    /// It does not know yet.
+    /// The process does not know its role yet.
     #[default]
     Starting,
-    /// Another acts.
+    /// Another process is the leader; its name, if known.
     Waiting(Option<String>),
-    /// It acts, and follows the target.
+    /// The process is the leader, and watches the target.
     Acting(Arc<Context>),
-    /// The target does not let it know who acts.
+    /// The process cannot read the lease; the error.
     Unreachable(String),
 }
 
 impl Standing {
-    /// Says whether a process is of use, and in which way.
+    /// Returns whether the process is ready: Ok or Err, both with a text.
     fn is_ready(&self) -> Result<String, String> {
         match self {
             Self::Starting => Err("starting".to_owned()),
@@ -61,7 +61,7 @@ impl Standing {
 }
 
 impl State {
-    /// Says where the process stands now; returns whether that is news.
+    /// Sets the role of the process; returns whether it changed.
     pub(super) fn stands(&self, standing: Standing) -> bool {
         let mut held = self
             .standing
@@ -73,7 +73,7 @@ impl State {
     }
 }
 
-/// Answers a request.
+/// Answers an HTTP request.
 pub(super) fn answer<B>(request: &Request<B>, state: &State) -> Response<Full<Bytes>> {
     const TEXT: &str = "text/plain; charset=utf-8";
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -84,7 +84,7 @@ pub(super) fn answer<B>(request: &Request<B>, state: &State) -> Response<Full<By
         );
     }
     match request.uri().path() {
-        // Whoever can answer is well: what is wrong with the target, a restart does not heal.
+        // A process that answers is healthy: a restart does not repair the target.
         "/healthz" => text(StatusCode::OK, TEXT, "ok\n".to_owned()),
         "/readyz" => {
             let standing = state

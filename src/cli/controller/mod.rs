@@ -1,7 +1,7 @@
-//! `bowline controller`: the reconcile loops as a process of their own.
+//! `bowline controller`: runs the controllers as a process of their own.
 //!
-//! In a cluster the one that holds the Lease acts, the others wait; beside an embedded store the one that
-//! holds the lock. Whether it is well, whether it acts and what it counted is told over HTTP.
+//! In a cluster the process with the Lease acts and the others wait; for an embedded store it is the
+//! process with the lock. HTTP endpoints report health, role and metrics.
 
 mod endpoint;
 
@@ -32,7 +32,7 @@ use crate::controllers::{Clock, Context};
 use crate::engine::whoami;
 use endpoint::{Standing, State};
 
-/// What `controller` can be told.
+/// The arguments of `controller`.
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// The address of /healthz, /readyz and /metrics; port 0 chooses a free port
@@ -54,7 +54,7 @@ pub struct Arguments {
     git: GitFlags,
 }
 
-/// The forms of a log.
+/// The formats of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
     /// One readable line per event
@@ -99,7 +99,7 @@ pub async fn run(
     state.metrics.reads_git(&git);
     let process = Process {
         clock: TargetTime::default(),
-        // Without -n it looks after every namespace, not after that of the context.
+        // Without -n the controllers act in all namespaces, not only in the namespace of the context.
         namespace: options.namespace.clone(),
         grace: arguments.grace,
         connection: &connection,
@@ -115,7 +115,7 @@ pub async fn run(
         missing: Mutex::default(),
     };
     let (ended, end) = oneshot::channel::<()>();
-    // It answers for as long as the process does something.
+    // The endpoints answer as long as the process runs.
     let telling = tokio::spawn(socket::serve(
         listener,
         async {
@@ -138,21 +138,21 @@ pub async fn run(
     result
 }
 
-/// A name that no other process has: that of the machine or pod, and something new.
+/// Returns a unique name: the host name or pod name, and a random id.
 fn identity(environment: &Environment) -> String {
     let host = environment.variables.get(OsStr::new("HOSTNAME"));
     let host = host.and_then(|name| name.to_str()).unwrap_or("bowline");
     format!("{host}_{}", uuid::Uuid::new_v4())
 }
 
-/// The target's time: ours, put right by what the target last said.
+/// The time of the target: our clock, corrected by the target's last answer.
 #[derive(Clone, Default)]
 struct TargetTime {
     ahead: Arc<AtomicI64>,
 }
 
 impl TargetTime {
-    /// Asks the target; where it does not answer, what is known stays.
+    /// Asks the target for its time. If it does not answer, the last correction stays.
     async fn ask(&self, client: &Client) {
         if let Ok(said) = whoami::ask(client, &Timestamp::now).await {
             self.ahead.store(said.ahead.as_secs(), Ordering::Relaxed);
@@ -169,7 +169,7 @@ impl TargetTime {
     }
 }
 
-/// What one process needs to act.
+/// The data of a controller process.
 struct Process<'a> {
     connection: &'a Connection,
     options: &'a Options,
@@ -181,12 +181,13 @@ struct Process<'a> {
     grace: Duration,
     state: Arc<State>,
     stop: Stop,
-    /// The kinds that were logged last as missing.
+    /// The missing kinds of the last log message.
     missing: Mutex<String>,
 }
 
 impl Process<'_> {
-    /// Logs, once, which of bowline's kinds the target does not have. Who needs them waits for them.
+    /// Logs, once, which of bowline's kinds the target does not have. Controllers wait for the kinds that
+    /// they need.
     async fn log_missing_kinds(&self) {
         let kinds = all::missing(&self.connection.client).await;
         let kinds = connect::kinds::listed(&kinds);
@@ -200,10 +201,9 @@ impl Process<'_> {
         *logged = kinds;
     }
 
-    /// Acts whenever this process holds the lease.
+    /// Acts while this process holds the lease.
     ///
-    /// The lease has a thread and a connection of its own: no work of the controllers, however much, keeps
-    /// it from being renewed.
+    /// The lease has its own thread and connection, so that busy controllers cannot delay its renewal.
     async fn elected(&self, identity: String, seconds: u16) -> Result<(), Error> {
         let fence = Fence::default();
         let (told, mut terms) = watch::channel(None);
@@ -226,7 +226,7 @@ impl Process<'_> {
             () = self.stop.clone() => {}
         }
         loop {
-            // The thread is gone where it could not begin.
+            // The channel closes if the thread could not start.
             let term = tokio::select! {
                 term = terms.wait_for(Option::is_some) => term.ok().and_then(|term| *term),
                 () = self.stop.clone() => None,
@@ -256,7 +256,7 @@ impl Process<'_> {
         }
     }
 
-    /// Acts as soon as this process holds the lock beside a store.
+    /// Acts while this process holds the lock file of an embedded store.
     async fn beside(&self, store: &Path) -> Result<(), Error> {
         let waiting = || {
             tracing::info!(
@@ -277,7 +277,7 @@ impl Process<'_> {
         Ok(())
     }
 
-    /// Runs the controllers until the process is to stop, and what is under way then for a while more.
+    /// Runs the controllers until the process stops; running reconciles then get the grace period.
     async fn act(&self, client: Client, planes: DataPlanes) {
         self.clock.ask(&client).await;
         self.log_missing_kinds().await;
@@ -301,7 +301,7 @@ impl Process<'_> {
     }
 }
 
-/// What the thread of the lease is given.
+/// The data of the lease thread.
 struct Candidate {
     options: Options,
     environment: Environment,
@@ -313,7 +313,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Takes part in the election until whoever acts has ended.
+    /// Takes part in the election until the controllers have ended.
     fn run(
         self,
         terms: &watch::Sender<Option<u64>>,
@@ -342,7 +342,7 @@ impl Candidate {
         ended
     }
 
-    /// Says who has the lease, or why that is not known.
+    /// Reports the holder of the lease, or why it is unknown.
     fn seen(&self, seen: Result<Option<&str>, &kube::Error>) {
         let error = match seen {
             Ok(holder) => {
@@ -365,7 +365,7 @@ impl Candidate {
     }
 }
 
-/// The time in which this process acts; however it ends, it is said.
+/// The time in which this process is the leader; the drop reports its end.
 struct Term<'a>(&'a State);
 
 impl<'a> Term<'a> {

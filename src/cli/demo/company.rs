@@ -1,25 +1,26 @@
-//! Other people, who act now and then while somebody looks at the demo.
+//! Simulated users, who act from time to time while the demo is open.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kube_embedded::Clock;
 use tokio::time::Instant;
 
 use super::script::{COMPANY, Deed, What};
 use super::stage::{NAMESPACE, Stage, When};
-use crate::embedded::Clock;
 use crate::engine::world::{Key, World};
 
-/// How long somebody waits for what they want to promote.
+/// How long a simulated user waits until the release to promote is ready.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Returns how long after the start a deed is due.
+/// Returns the delay of an action after the start.
 fn due(deed: &Deed) -> Duration {
     Duration::from_secs(deed.at.try_into().unwrap_or_default())
 }
 
-/// Lets people act, each when it is time, until all have; ends when it is dropped.
+/// Runs the actions of the simulated users, each at its time. Ends after the last action, or when it is
+/// dropped.
 pub(super) async fn keep(stage: Arc<Stage>) {
     let start = Instant::now();
     let clock: Clock = Arc::new(Timestamp::now);
@@ -27,14 +28,14 @@ pub(super) async fn keep(stage: Arc<Stage>) {
         tokio::time::sleep_until(start + due(deed)).await;
         let ready = stage.feed.when(|world| is_ready(world, deed, clock()));
         let _ = tokio::time::timeout(PATIENCE, ready).await;
-        // Somebody may have held or moved it meanwhile: then they leave it.
+        // Another user may have held or moved the ReleasePin; the simulated user then gives up.
         if let Err(error) = stage.perform(deed, &clock, When::Present).await {
-            tracing::info!(who = deed.who, component = deed.component, %error, "left undone");
+            tracing::info!(who = deed.who, component = deed.component, %error, "skipped an action of the demo");
         }
     }
 }
 
-/// Tells whether what a deed promotes is ready; anything else is.
+/// Returns whether the release of a promotion is ready; true for other actions.
 fn is_ready(world: &World, deed: &Deed, now: Timestamp) -> bool {
     let What::Promote(from, _) = deed.what else {
         return true;

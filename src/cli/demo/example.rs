@@ -1,4 +1,4 @@
-//! The worked example of deploy/examples, and what its releases are made of.
+//! The worked example of deploy/examples, and the definitions of its releases.
 
 use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
@@ -7,10 +7,9 @@ use serde_json::{Value, json};
 
 use crate::api::{self, Definitions, labels};
 use crate::connect::explain;
-use crate::engine::catalog::{Catalog, CatalogError};
-use crate::yaml;
+use crate::subjects::release_pin::catalog::{Catalog, CatalogError};
 
-/// The files of the example, so that the program needs nothing beside itself.
+/// The files of the example, compiled into the program.
 #[rustfmt::skip]
 pub(super) const FILES: &[(&str, &str)] = &[
     ("addons/autoscaler.yaml", include_str!("../../../deploy/examples/addons/autoscaler.yaml")),
@@ -59,9 +58,10 @@ pub(super) const FILES: &[(&str, &str)] = &[
     ("workloads/recommendation.yaml", include_str!("../../../deploy/examples/workloads/recommendation.yaml")),
 ];
 
-/// What a release has otherwise than the example, beside its image: a setting of the component and its value.
+/// The settings in which a release differs from the example, besides its image: component, version,
+/// setting, value.
 ///
-/// The newest release of a component is what the store's own definitions say.
+/// The definitions in the store are those of the newest release.
 const SETTINGS: &[(&str, &str, &str, &str)] = &[
     ("cart", "v0.8.6", "CART_TTL", "24h"),
     ("cart", "v0.8.7", "CART_TTL", "24h"),
@@ -76,34 +76,35 @@ const SETTINGS: &[(&str, &str, &str, &str)] = &[
     ("recommendation", "v3.0.3", "MODEL_VERSION", "2025-09-02"),
 ];
 
-/// What crashes, and where: the hotfix is well in staging, and not with what production gives it.
+/// The image that crashes, and the namespace: the hotfix works in staging, but not with production's
+/// settings.
 const FAULTY: &str = "registry.example/shop/checkout-service:v1.2.3 in shop-production-eu";
 
-/// Why the example cannot be put into a store.
+/// An error while the example is written to a store.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ExampleError {
-    /// The files do not fit together.
+    /// The files contradict each other.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
     /// A file cannot be read.
     #[error("{file}: {why}")]
     File {
-        /// Which.
+        /// The file.
         file: &'static str,
-        /// What is wrong.
+        /// The error.
         why: String,
     },
     /// The store refuses an object.
     #[error("{file}: {}", explain(.error))]
     Target {
-        /// The file that it is in.
+        /// The file of the object.
         file: &'static str,
-        /// The answer.
+        /// The answer of the store.
         error: kube::Error,
     },
 }
 
-/// Returns what a version of a component is made of.
+/// Returns the definitions of a component at a version.
 pub(super) fn definitions(
     catalog: &Catalog,
     component: &str,
@@ -130,7 +131,7 @@ pub(super) fn definitions(
     Ok(definitions)
 }
 
-/// Creates the objects of the example; `newest` says which version a component's own definitions are of.
+/// Creates the objects of the example. `newest` returns the version of a component's definitions.
 pub(super) async fn create(
     client: &Client,
     catalog: &Catalog,
@@ -148,7 +149,9 @@ pub(super) async fn create(
         .collect();
     for (file, text) in FILES {
         let wrong = |why: String| ExampleError::File { file, why };
-        for document in yaml::documents(file, text).map_err(|error| wrong(error.to_string()))? {
+        for document in
+            bounded_yaml::documents(file, text).map_err(|error| wrong(error.to_string()))?
+        {
             let mut value = document.value;
             alter(&mut value, catalog, &newest)?;
             let object: DynamicObject =
@@ -167,7 +170,7 @@ pub(super) async fn create(
     Ok(())
 }
 
-/// Gives an object what the demo has otherwise than the example.
+/// Changes an object of the example for the demo.
 fn alter(
     object: &mut Value,
     catalog: &Catalog,
@@ -189,7 +192,7 @@ fn alter(
         Some("DataPlane") => {
             object["metadata"]["annotations"] = json!({labels::FAULTY_IMAGES: FAULTY});
         }
-        // What can go is left to whoever tries gc.
+        // The controller deletes nothing, so that the user can try gc.
         Some("DeploymentPipeline") => {
             object["spec"]["retention"] =
                 json!({"enabled": false, "keepReleases": 4, "keepSnapshots": 3, "minAge": "14d"});

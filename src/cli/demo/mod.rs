@@ -1,13 +1,14 @@
-//! `bowline demo`: the worked example in a store of its own, with a past and with company.
+//! `bowline demo`: the worked example in its own store, with a history and simulated users.
 //!
-//! On a terminal the UI opens on it, with the guided tour, controllers beside it and a simulated data
-//! plane; elsewhere its matrix is printed. Everything goes through the API and the engine like anybody's.
-//! Nothing of it outlives the command, and nothing of the user's own is touched.
+//! On a terminal it opens the UI with the guided tour, controllers and a simulated data plane; otherwise
+//! it prints the matrix. Everything goes through the API and the engine. The store is deleted when the
+//! command ends, and the user's own files and clusters are not touched.
 
 mod company;
 mod example;
 mod past;
 mod script;
+mod signals;
 mod stage;
 
 use std::io::IsTerminal;
@@ -24,14 +25,15 @@ use super::gitflags::GitFlags;
 use super::status::Matrix;
 use super::{Interactive, Screens};
 use crate::connect::{Environment, Options, StoreFile};
-use crate::engine::actions::release::{self, Source};
-use crate::engine::catalog::Catalog;
 use crate::render::{self, Inputs, Library};
 use crate::resolve::git::Git;
+use crate::subjects::release_pin::actions::release::{self, Source};
+use crate::subjects::release_pin::catalog::Catalog;
 use crate::text;
+use signals::Signals;
 use stage::{NAMESPACE, Stage, StageError};
 
-/// How long ago the example was put into the store, in seconds.
+/// The time when the example was created, in seconds from the start of the demo.
 const FOUNDED: i64 = -70 * 24 * 60 * 60;
 
 /// The environments of the example, in the order of its pipeline.
@@ -53,12 +55,12 @@ impl From<StageError> for Error {
     }
 }
 
-/// Tells whether there is a terminal that the UI can be opened on.
+/// Returns whether there is a terminal for the UI.
 pub fn has_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-/// Opens the UI on a fresh store, until the person leaves it.
+/// Opens the UI on a new store, until the user quits.
 pub async fn open(
     arguments: Arguments,
     screens: &Screens,
@@ -72,6 +74,7 @@ pub async fn open(
         ..arguments.how
     };
     let (options, environment) = (demo.options.clone(), demo.environment.clone());
+    demo.signals.handled_elsewhere();
     let opened = (screens.open)(options, environment, demo.git.clone(), how).await;
     company.abort();
     let _ = company.await;
@@ -79,7 +82,7 @@ pub async fn open(
     super::ended(opened)
 }
 
-/// Fills a fresh store and returns the matrix of what is in it.
+/// Fills a new store and returns its matrix.
 pub async fn run(environment: &Environment, now: Timestamp) -> Result<String, Error> {
     let demo = Demo::play(environment, now).await?;
     let printed = {
@@ -90,18 +93,21 @@ pub async fn run(environment: &Environment, now: Timestamp) -> Result<String, Er
     Ok(printed)
 }
 
-/// A store with the example and its past in it.
+/// A store with the example and its history.
 struct Demo {
     stage: Arc<Stage>,
     options: Options,
     environment: Environment,
     git: Git,
     directory: TempDir,
+    signals: Signals,
 }
 
 impl Demo {
     async fn play(environment: &Environment, now: Timestamp) -> Result<Self, Error> {
+        let signals = Signals::watch()?;
         let directory = tempfile::Builder::new().prefix("bowline-demo-").tempdir()?;
+        signals.delete(directory.path());
         let options = Options {
             embedded: Some(StoreFile::At(directory.path().join("bowline.db"))),
             ..Options::default()
@@ -118,18 +124,23 @@ impl Demo {
             environment,
             git,
             directory,
+            signals,
         })
     }
 
-    /// Takes everything away.
+    /// Deletes the store.
     fn end(self) -> Result<(), Error> {
         drop(self.stage);
-        Ok(self.directory.close()?)
+        match self.directory.close() {
+            // A signal was faster.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            closed => Ok(closed?),
+        }
     }
 }
 
-/// Returns surroundings in which nothing of the user's own is reached: no context to go to, no cache, no
-/// store. How things look stays as they have it.
+/// Returns an environment without the user's own contexts, cache and store. The user's settings for
+/// colours and keys stay.
 fn apart(environment: &Environment, directory: &Path) -> Environment {
     Environment {
         kubeconfig: None,
@@ -141,14 +152,14 @@ fn apart(environment: &Environment, directory: &Path) -> Environment {
     }
 }
 
-/// Says what one release becomes where.
+/// Describes the objects that one release renders to, by environment.
 fn rendered(catalog: &Catalog) -> Result<String, Error> {
     let (component, version) = ("checkout-service", "v1.2.4");
     let definitions = example::definitions(catalog, component, version)?;
     let release = release::release(&definitions, Some(version), &Source::Embedded);
     let library = Library::new();
     let mut out = format!(
-        "{}, stored in {}, would become:\n",
+        "{} needs {} of storage; its manifests in each environment:\n",
         release.name_any(),
         text::bytes(release::size(&release.spec) as u64)
     );
@@ -174,7 +185,7 @@ fn rendered(catalog: &Catalog) -> Result<String, Error> {
     Ok(out)
 }
 
-/// Lists kinds that are in order, equal ones with their number.
+/// Lists sorted kinds, with a count for equal ones.
 fn counted(kinds: &[&str]) -> String {
     let words: Vec<String> = kinds
         .chunk_by(|one, next| one == next)

@@ -1,11 +1,12 @@
-//! Plays the past of the demo, each component for itself, and writes what became of it as a controller
-//! would have: then real ones can take over where it ends.
+//! Plays the history of the demo, all components concurrently, and writes the status that a controller
+//! would have written. The real controllers continue from there.
 
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, Patch, PatchParams};
+use kube_embedded::Clock;
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -14,19 +15,18 @@ use super::stage::{Moved, NAMESPACE, Stage, StageError, When};
 use crate::api::condition::{self, Observation, Status};
 use crate::api::pin::{Outcome, ReleasePinStatus};
 use crate::api::{ReleasePin, labels, names};
-use crate::embedded::Clock;
 use crate::engine::world::Key;
 
-/// How long a rollout took.
+/// The duration of a rollout.
 const ROLLOUT: SignedDuration = SignedDuration::from_secs(40);
 
-/// Returns a moment of the script.
+/// Returns a time of the script.
 pub(super) fn moment(start: Timestamp, at: i64) -> Timestamp {
     let moment = start.checked_add(SignedDuration::from_secs(at));
     moment.unwrap_or(start)
 }
 
-/// Plays everything that was done before `start`.
+/// Plays all actions before `start`.
 pub(super) async fn play(stage: &Arc<Stage>, start: Timestamp) -> Result<(), StageError> {
     let mut players = JoinSet::new();
     for component in script::components() {
@@ -84,7 +84,8 @@ fn fares(component: &str, environment: &str) -> Fares {
     here.next().map_or(Fares::Well, |(.., fares)| *fares)
 }
 
-/// Says what became of the moves of a pin: all went well, and the last one fares as it does.
+/// Builds the status of a ReleasePin from its changes: all succeeded, except that the last has the given
+/// result.
 fn status(moves: &[&(Moved, Timestamp)], fares: Fares) -> ReleasePinStatus {
     let mut status = ReleasePinStatus::default();
     let ends = moves.iter().skip(1).map(|(_, at)| Some(*at));

@@ -1,49 +1,49 @@
-//! Who did what, and who will: the past of the demo, and those who act while somebody looks.
+//! The actions of the demo: its history, and the actions of simulated users while the demo is open.
 //!
-//! Data alone. Moments are seconds from the start of the demo, the past before zero. Both are played
-//! through the engine under its rules, so that history, audit and diff have something true to show.
+//! Only data. Times are seconds from the start of the demo; the history is negative. The engine runs both
+//! under its rules, so that history, audit and diff show real entries.
 
 use crate::api::labels;
 
-/// One thing that somebody does.
+/// One action of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Deed {
-    /// When, in seconds from the start.
+    /// The time, in seconds from the start.
     pub(super) at: i64,
-    /// Who.
+    /// The user.
     pub(super) who: &'static str,
-    /// To which component.
+    /// The component.
     pub(super) component: &'static str,
-    /// What.
+    /// The kind of the action.
     pub(super) what: What,
-    /// Why; nobody says where it is empty.
+    /// The reason; empty if the user gives none.
     pub(super) why: &'static str,
 }
 
-/// What somebody does.
+/// The kinds of actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    /// Makes a release of this version and puts it where the pipeline begins.
+    /// Creates a release of this version and deploys it to the first environment of the pipeline.
     Deploy(&'static str),
     /// Promotes from one environment to another.
     Promote(&'static str, &'static str),
-    /// Rolls an environment back to a version, and holds it there.
+    /// Rolls an environment back to a version, with a hold.
     Rollback(&'static str, &'static str),
-    /// Holds an environment, for so many seconds or until somebody lifts it.
+    /// Places a hold in an environment, for so many seconds or without an end.
     Hold(&'static str, Option<i64>),
-    /// Lifts the hold of an environment.
+    /// Removes the hold in an environment.
     Unhold(&'static str),
-    /// Calls a version bad.
+    /// Marks a version as bad.
     MarkBad(&'static str),
 }
 
-/// How a pin fares when the demo starts, where it does not fare well.
+/// The health of a ReleasePin when the demo starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fares {
     Well,
-    /// It is on its way, as far as this says.
+    /// The rollout is not finished; the message.
     Rolling(&'static str),
-    /// It fails, as this says.
+    /// The rollout failed; the message.
     Badly(&'static str),
 }
 
@@ -63,7 +63,7 @@ const FRONTEND: &str = "frontend";
 const CATALOG: &str = "product-catalog";
 const RECOMMENDATION: &str = "recommendation";
 
-/// Who deploys what has `autoDeploy`.
+/// The user name of the controller that performs `autoDeploy`.
 const AUTOMATON: &str = labels::MANAGER_CONTROLLER;
 
 const fn deed(
@@ -84,7 +84,7 @@ const fn deed(
 
 use What::{Deploy, Hold, MarkBad, Promote, Rollback, Unhold};
 
-/// What was done before the demo starts; of each component in its order.
+/// The actions before the start of the demo, in order for each component.
 #[rustfmt::skip]
 pub(super) const PAST: &[Deed] = &[
     deed(-61 * DAY,               "kai", CART, Deploy("v0.8.4"), "build 402"),
@@ -167,7 +167,7 @@ pub(super) const PAST: &[Deed] = &[
     deed(-3 * DAY,                "mei", RECOMMENDATION, Promote(DEVELOPMENT, STAGING), "model of October"),
 ];
 
-/// How pins fare when the demo starts, beside those that fare well.
+/// The ReleasePins that are not healthy when the demo starts.
 pub(super) const FARES: &[(&str, &str, Fares)] = &[
     (
         FRONTEND,
@@ -183,7 +183,7 @@ pub(super) const FARES: &[(&str, &str, Fares)] = &[
     ),
 ];
 
-/// What others do while somebody looks: little, and never where it hurts.
+/// The actions of simulated users while the demo is open: few, and harmless.
 #[rustfmt::skip]
 pub(super) const COMPANY: &[Deed] = &[
     deed(25,          "mei", CART, Deploy("v0.9.1"), "rounds discounts"),
@@ -197,14 +197,14 @@ pub(super) const COMPANY: &[Deed] = &[
     deed(15 * MINUTE, "tom", CATALOG, Deploy("v2.8.1"), "build 340"),
 ];
 
-/// Returns the components that have a past.
+/// Returns the components that have a history.
 pub(super) fn components() -> Vec<&'static str> {
     let mut components: Vec<&str> = PAST.iter().map(|deed| deed.component).collect();
     components.dedup();
     components
 }
 
-/// Returns the version that a component was deployed at last.
+/// Returns the version of the last deploy of a component.
 pub(super) fn newest(component: &str) -> Option<&'static str> {
     let own = PAST.iter().filter(|deed| deed.component == component);
     own.filter_map(|deed| match deed.what {

@@ -1,7 +1,7 @@
-//! The store of the demo, and everybody who does something in it.
+//! The store of the demo, and the users who act in it.
 //!
-//! Each deed goes through the engine as its doer, at its own time: planned on the read model, applied with
-//! claims and compare-and-swap, and on record under that name.
+//! Each action goes through the engine under its user and at its own time: planned on the read model,
+//! applied with claims and compare-and-swap, and recorded under that user.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,34 +9,35 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use kube::api::{Api, PostParams};
+use kube_embedded::{Clock, Embedded, User};
 
 use super::example::{self, ExampleError};
 use super::script::{Deed, What, newest};
 use crate::api::release::Verdict;
-use crate::api::{Release, digest, names};
+use crate::api::{Component, Definitions, Release, Workload, digest, names};
 use crate::connect::{self, Connection, Deadlines, Environment, Options, Target, explain};
-use crate::embedded::{Clock, Embedded, User};
-use crate::engine::actions::mark::{self, Mark};
-use crate::engine::actions::pin::{PinHold, Unpin};
-use crate::engine::actions::promote::Promote;
-use crate::engine::actions::release::{self, Source};
-use crate::engine::actions::rollback;
-use crate::engine::apply::{Applied, ApplyError, apply};
-use crate::engine::catalog::{Catalog, CatalogError};
-use crate::engine::desk::{Desk, NoDraft, Order};
 use crate::engine::diff;
-use crate::engine::marking::{self, MarkError};
-use crate::engine::plan::Asked;
-use crate::engine::preview::PreviewError;
-use crate::engine::rules::Refusal;
 use crate::engine::world::feed::Feed;
 use crate::engine::world::{Key, World};
 use crate::resolve::git::Git;
+use crate::subjects;
+use crate::subjects::release_pin::actions::mark::{self, Mark};
+use crate::subjects::release_pin::actions::pin::{PinHold, Unpin};
+use crate::subjects::release_pin::actions::promote::Promote;
+use crate::subjects::release_pin::actions::release::{self, Source};
+use crate::subjects::release_pin::actions::rollback;
+use crate::subjects::release_pin::apply::{Applied, ApplyError, apply};
+use crate::subjects::release_pin::catalog::{Catalog, CatalogError};
+use crate::subjects::release_pin::desk::{Desk, NoDraft, Order};
+use crate::subjects::release_pin::marking::{self, MarkError};
+use crate::subjects::release_pin::plan::Asked;
+use crate::subjects::release_pin::preview::PreviewError;
+use crate::subjects::release_pin::rules::Refusal;
 
-/// The namespace that everything is in.
+/// The namespace of all objects.
 pub(super) const NAMESPACE: &str = "default";
 
-/// The store, and what everybody needs who does something in it.
+/// The store, and the shared data of its users.
 pub(super) struct Stage {
     store: Embedded,
     file: PathBuf,
@@ -45,7 +46,7 @@ pub(super) struct Stage {
     pub(super) catalog: Catalog,
 }
 
-/// A pin that somebody moved.
+/// A ReleasePin that an action changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Moved {
     pub(super) environment: String,
@@ -53,16 +54,16 @@ pub(super) struct Moved {
     pub(super) release: String,
 }
 
-/// When a deed is done, and whether anybody looks after what follows.
+/// Whether an action belongs to the history or happens now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
-    /// Then; no controller was there to say whether anything was ready.
+    /// In the history: no controller was running, so the rules about readiness do not apply.
     Past,
-    /// Now, under every rule.
+    /// Now: all rules apply.
     Present,
 }
 
-/// Why a deed was not done.
+/// The reason why an action failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StageError {
     #[error(transparent)]
@@ -88,7 +89,7 @@ pub(super) enum StageError {
 }
 
 impl Stage {
-    /// Opens the store, puts the example into it as of `since`, and begins to follow it.
+    /// Opens the store, creates the example in it at the time `since`, and starts to watch it.
     pub(super) async fn open(
         options: &Options,
         environment: &Environment,
@@ -100,7 +101,7 @@ impl Stage {
         let then = store.at(Arc::new(move || since));
         example::create(&then.client(NAMESPACE), &catalog, newest).await?;
         let stage = Self {
-            feed: Feed::start(&store.client(NAMESPACE), Some(NAMESPACE)),
+            feed: subjects::watch(&store.client(NAMESPACE), Some(NAMESPACE)),
             store,
             file,
             git,
@@ -110,7 +111,7 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Connects as somebody, by a clock.
+    /// Connects as a user, with a clock.
     pub(super) fn connection(&self, who: &str, clock: &Clock) -> Connection {
         let user = User {
             name: who.to_owned(),
@@ -122,7 +123,7 @@ impl Stage {
         Connection::of(client, Target::Embedded { file }, NAMESPACE)
     }
 
-    /// Does a deed, and returns the pin that it moved, once the read model has it.
+    /// Performs an action. Returns the changed ReleasePin as soon as the read model has the change.
     pub(super) async fn perform(
         &self,
         deed: &Deed,
@@ -143,6 +144,9 @@ impl Stage {
             return Ok(None);
         };
         if let What::Deploy(version) = deed.what {
+            if when == When::Present {
+                self.define(&connection, deed.component, version).await?;
+            }
             self.make(&connection, deed.component, version).await?;
         }
         let desk = Desk {
@@ -174,7 +178,33 @@ impl Stage {
         }))
     }
 
-    /// Makes the release of a version, where it is not there.
+    /// Changes the definitions in the store to those of a version: without it, the next deployment of the
+    /// current definitions would go back to an older version.
+    async fn define(
+        &self,
+        connection: &Connection,
+        component: &str,
+        version: &str,
+    ) -> Result<(), StageError> {
+        let Definitions {
+            mut component,
+            mut workload,
+            ..
+        } = example::definitions(&self.catalog, component, version)?;
+        let client = &connection.client;
+        let components: Api<Component> = Api::namespaced(client.clone(), NAMESPACE);
+        let workloads: Api<Workload> = Api::namespaced(client.clone(), NAMESPACE);
+        let name = component.name_any();
+        component.metadata.resource_version = components.get(&name).await?.resource_version();
+        let how = PostParams::default();
+        components.replace(&name, &how, &component).await?;
+        let name = workload.name_any();
+        workload.metadata.resource_version = workloads.get(&name).await?.resource_version();
+        workloads.replace(&name, &how, &workload).await?;
+        Ok(())
+    }
+
+    /// Creates the release of a version if it does not exist.
     async fn make(
         &self,
         connection: &Connection,
@@ -220,7 +250,7 @@ impl Stage {
 }
 
 impl Deed {
-    /// Returns why, where somebody says so.
+    /// Returns the reason, if there is one.
     fn reason(&self) -> Option<String> {
         let own = Some(self.why.to_owned()).filter(|why| !why.is_empty());
         own.or_else(|| {
@@ -231,7 +261,7 @@ impl Deed {
         })
     }
 
-    /// Identifies the operation: no two deeds are the same.
+    /// Returns the id of the operation; no two actions have the same.
     fn operation(&self) -> String {
         let hash = digest::of_bytes(format!("{self:?}").as_bytes());
         let part = |from, to| hash.get(from..to).unwrap_or_default();
@@ -245,7 +275,7 @@ impl Deed {
         .join("-")
     }
 
-    /// Returns what is ordered; a mark is no move.
+    /// Returns the order for the planner; None for a mark, which changes no ReleasePin.
     fn order(&self, now: Timestamp, when: When) -> Option<Order> {
         let component = self.component.to_owned();
         Some(match self.what {

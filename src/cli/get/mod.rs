@@ -1,4 +1,4 @@
-//! `bowline get`: objects of any kind, as tables of the server or as they are.
+//! `bowline get`: objects of any kind, as tables of the server or in full.
 
 mod table;
 mod watch;
@@ -47,14 +47,14 @@ pub struct Arguments {
     watch: bool,
 }
 
-/// What was found of one kind.
+/// The objects of one kind.
 struct Found {
     kind: Kind,
-    /// Tables, or objects, as the form asks.
+    /// Tables or objects, depending on the output format.
     values: Vec<Value>,
 }
 
-/// Runs the verb and returns what it prints.
+/// Runs the verb and returns its output.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -126,7 +126,7 @@ pub async fn run(
             let single = (!several).then(|| found.iter_mut().find_map(|found| found.values.pop()));
             let value = match single {
                 Some(Some(value)) => value,
-                // The one that was wanted is missing, which has been said.
+                // The requested object does not exist; the error is already printed.
                 Some(None) => return Ok(Outcome::ending(String::new(), failures.exit())),
                 None => {
                     let items: Vec<Value> =
@@ -149,7 +149,7 @@ pub async fn run(
     Ok(Outcome::ending(text, failures.exit()))
 }
 
-/// Says in which form the server shall answer.
+/// Returns the Accept header: a table, a list or an object.
 fn accept(format: Format, list: bool) -> HeaderValue {
     HeaderValue::from_static(match (format, list) {
         (Format::Table | Format::Wide, _) => {
@@ -192,13 +192,13 @@ async fn one(
     }
 }
 
-/// Tells an object that is missing from a kind that is.
+/// Returns whether a 404 is about an object, and not about its kind.
 fn is_missing(status: &kube::core::Status) -> bool {
     let names_it = |details: &kube::core::response::StatusDetails| !details.name.is_empty();
     status.code == 404 && status.details.as_ref().is_some_and(names_it)
 }
 
-/// Lists page by page, as tables or as objects. Returns too which version that is.
+/// Lists page by page, as tables or as objects. Also returns the resourceVersion of the list.
 async fn list(
     arguments: &Arguments,
     connection: &Connection,
@@ -249,7 +249,8 @@ fn version_of(value: &Value) -> Option<String> {
     (!version.is_empty()).then(|| version.to_owned())
 }
 
-/// Adds what items of lists lack and takes away what nobody asked for.
+/// Adds apiVersion and kind, which items of lists do not have, and removes managedFields if the user does
+/// not want them.
 fn finish(arguments: &Arguments, kind: &Kind, value: &mut Value) {
     let Value::Object(object) = value else {
         return;
@@ -282,7 +283,8 @@ fn name_line(kind: &Kind, value: &Value) -> String {
     output::name_line(&kind.label(), name.unwrap_or_default())
 }
 
-/// Lays the tables of all kinds out, one below the other; with several kinds each name has its kind.
+/// Prints the tables of all kinds, one below the other. With several kinds, each name has its kind as
+/// prefix.
 fn tables(arguments: &Arguments, found: &mut [Found], now: Timestamp) -> String {
     let wide = arguments.output == Format::Wide;
     let several = found.len() > 1;

@@ -1,11 +1,11 @@
-//! The server's tables as rows of text. Nothing here trusts that a table is well made.
+//! The server's tables as rows of text. This code accepts malformed tables.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::text;
 
-/// Makes tables of the objects of a server that made none.
+/// Builds tables of objects if the server returned objects instead of tables.
 pub fn made(values: Vec<Value>, now: Timestamp) -> Vec<Value> {
     let (mut tables, plain): (Vec<Value>, Vec<Value>) = values
         .into_iter()
@@ -16,7 +16,7 @@ pub fn made(values: Vec<Value>, now: Timestamp) -> Vec<Value> {
     tables
 }
 
-/// Makes the table of a server that makes none.
+/// Builds a table with name and age.
 fn plain_table(objects: &[Value], now: Timestamp) -> Value {
     let row = |object: &Value| {
         let metadata = object.get("metadata").cloned().unwrap_or(Value::Null);
@@ -34,7 +34,7 @@ fn plain_table(objects: &[Value], now: Timestamp) -> Value {
     })
 }
 
-/// Reads the rows out of the tables of one kind, the header first.
+/// Returns the rows of the tables of one kind, the header first.
 pub fn rows(tables: &[Value], wide: bool, namespaces: bool, prefix: &str) -> Vec<Vec<String>> {
     let array = |value: &Value, key: &str| match value.get(key) {
         Some(Value::Array(items)) => items.clone(),
@@ -84,7 +84,7 @@ fn cell(value: &Value) -> String {
     }
 }
 
-/// Chooses for each column the widest cell.
+/// Returns the widest cell of each column.
 pub fn widest(rows: &[Vec<String>]) -> Vec<String> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let cell = |column: usize| {

@@ -1,8 +1,8 @@
-//! `bowline install`: puts kinds, rules, rights and the controller on a cluster.
+//! `bowline install`: installs kinds, policies, RBAC and the controller on a cluster.
 //!
-//! Everything is looked at first. Where one of its names belongs to somebody else, nothing is written:
-//! bowline's definition of a kind over another's would prune what that one's objects hold. Nothing is written
-//! either while one of the objects is being deleted.
+//! It reads all objects first. If an object of somebody else has one of the names, it writes nothing:
+//! bowline's definition of a kind would prune fields of the other's objects. It also writes nothing while
+//! one of the objects is being deleted.
 //!
 //! Values that somebody else set on an installed object stay, and so does the image of the controller.
 
@@ -25,11 +25,11 @@ use crate::api::pin::ReleasePinSpec;
 use crate::api::reference::NameRef;
 use crate::api::{ReleasePin, labels, names};
 
-/// How long policies may take to know new kinds, and how often they are asked.
+/// How long the policies may take to know new kinds, and the interval of the test.
 const ADMITTED: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What `install` can be told.
+/// The arguments of `install`.
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// Send a server-side dry run; exit with 3 if something would change
@@ -49,7 +49,7 @@ pub struct Arguments {
     output: Format,
 }
 
-/// Runs the verb, prints a line for each object, and returns how the program ends.
+/// Runs the verb, prints a line for each object, and returns the exit code of the program.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -83,19 +83,19 @@ async fn install(
     let (mut changes, mut crds) = (false, Vec::new());
     let (mut namespace, mut created) = (false, false);
     for piece in &pieces {
-        // What stands before the kinds need not wait for them.
+        // Objects before the kinds need not wait for them.
         if !piece.is_crd() {
             for name in crds.drain(..) {
                 apply::established(&connection.client, name).await?;
             }
         }
-        // A namespace that somebody made for us is good as it is.
+        // A namespace that somebody else created stays as it is.
         if piece.is_namespace() && piece.is_foreign() {
             continue;
         }
         namespace |= piece.is_namespace() && piece.found.is_none();
         let change = match namespace && arguments.dry_run && piece.place.namespace.is_some() {
-            // The server tries nothing in a namespace that is not there yet.
+            // A dry run fails in a namespace that does not exist yet.
             true => Change::Created,
             false => put(piece, arguments, say).await?,
         };
@@ -115,8 +115,8 @@ async fn install(
     })
 }
 
-/// Waits until pins can be written: policies learn of a kind a moment after it is served, and until then
-/// the server answers 503. Tells whether that is so now.
+/// Waits until the server accepts ReleasePins: policies know a kind a moment after the server serves it,
+/// and until then the server answers 503. Returns false after a timeout.
 async fn is_admitted(client: &Client) -> bool {
     let (component, environment) = ("bowline", "install");
     let spec = ReleasePinSpec {
@@ -152,7 +152,8 @@ async fn is_admitted(client: &Client) -> bool {
     }
 }
 
-/// Refuses what makes no sense on a store that has everything, or where only reads pass.
+/// Returns an error on an embedded store or a repository, which have all kinds built in, and in read-only
+/// mode.
 pub(super) fn on_cluster(connection: &Connection, verb: &str) -> Result<(), Error> {
     if let Target::Embedded { .. } | Target::Repository { .. } = &connection.target {
         let message = format!(
@@ -166,7 +167,7 @@ pub(super) fn on_cluster(connection: &Connection, verb: &str) -> Result<(), Erro
     writable(connection, verb)
 }
 
-/// Refuses a cluster where somebody else's object has one of our names.
+/// Returns an error if an object of somebody else has one of our names.
 fn refuse_foreign(pieces: &[Piece]) -> Result<(), Error> {
     let foreign: Vec<&Piece> = pieces
         .iter()
@@ -199,15 +200,15 @@ fn refuse_foreign(pieces: &[Piece]) -> Result<(), Error> {
     );
     let hint = match foreign.iter().any(|piece| piece.is_crd()) {
         true => format!(
-            "bowline's definition of a kind would prune what its owner keeps there. Install bowline on a cluster of its own and name this one in a DataPlane (spec.context); or, once nobody else uses the kind, give it to bowline: {label}"
+            "bowline's definition of a kind would delete fields of its owner's objects. Install bowline on another cluster and name this one in a DataPlane (spec.context); or, if no other program uses the kind, give it to bowline: {label}"
         ),
         false => format!("remove it, or give it to bowline: {label}"),
     };
     Err(Error::new(Exit::Refused, message).with_hint(hint))
 }
 
-/// Refuses a cluster that is about to delete one of the objects: a definition that is being deleted takes
-/// every object of its kind along, and a controller that is started then would be asked to remove what runs.
+/// Returns an error if the cluster is deleting one of the objects. The deletion of a definition deletes
+/// every object of its kind, and a controller that starts now would then delete the running workloads.
 fn refuse_deleted(pieces: &[Piece]) -> Result<(), Error> {
     let going: Vec<&Piece> = pieces.iter().filter(|it| it.is_being_deleted()).collect();
     if going.is_empty() {
@@ -219,14 +220,14 @@ fn refuse_deleted(pieces: &[Piece]) -> Result<(), Error> {
     }
     let hint = match going.iter().any(|piece| piece.is_crd()) {
         true => {
-            "bowline uninstall finishes the deletion and keeps every workload running; with --remove-running it removes them. Then install again"
+            "bowline uninstall finishes the deletion and keeps every workload running; with --remove-running it removes the workloads. Then install again"
         }
         false => "wait until they are gone, then install again",
     };
     Err(Error::new(Exit::Refused, message).with_hint(hint))
 }
 
-/// Says which image the controller keeps where it is not that of this version.
+/// Prints the image that the controller keeps, if it is not the image of this version.
 fn tell_image(
     pieces: &[Piece],
     arguments: &Arguments,
@@ -265,7 +266,7 @@ fn printed(image: Option<&str>) -> Result<String, Error> {
     Ok(text)
 }
 
-/// Applies an object, but for the values that somebody else set on the cluster.
+/// Applies an object, without the values that somebody else set on the cluster.
 async fn put(
     piece: &Piece,
     arguments: &Arguments,
@@ -274,7 +275,7 @@ async fn put(
     let mut value = piece.value.clone();
     let mut kept = Vec::new();
     let live = piece.found.as_ref().and_then(|found| found.live.as_ref());
-    // The definition of a kind has no values to choose, and is too large to be written down twice.
+    // A CustomResourceDefinition has no values to choose, and is too large to record in an annotation.
     let has_values = !piece.is_crd();
     if has_values {
         values::record(&mut value);
@@ -290,10 +291,10 @@ async fn put(
         }
     }
     if let Some(found) = &piece.found {
-        // What was looked at, and nothing that took its name since.
+        // The uid is a precondition: a newer object of the same name is not changed.
         value["metadata"]["uid"] = serde_json::json!(found.uid);
     }
-    // An object that was not there a moment ago may be somebody else's now.
+    // If the lookup found no object, one that exists now may belong to somebody else.
     let is_there = piece.found.is_some();
     let mut parameters = PatchParams {
         dry_run: arguments.dry_run,
@@ -322,7 +323,7 @@ async fn put(
             }
         }
         if is_solved {
-            // The only conflict that is left is about the image that the user names.
+            // The only remaining conflict is about the image that the user names.
             parameters.force = conflicts.iter().any(|it| is_named(&it.field));
             put = apply::put(&piece.place, &value, &parameters).await;
         }

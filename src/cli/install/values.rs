@@ -1,8 +1,8 @@
 //! The values of an installed object that somebody else set, which `install` keeps. Pure.
 //!
-//! A value that somebody changed has another field manager: the server names it in a conflict, and `install`
-//! leaves the field out. A field that somebody removed has no manager: `install` finds it by comparing the
-//! live object with the manifest that it applied last.
+//! A changed value has another field manager, which the server names in a conflict, and `install` leaves
+//! the field out. A field that somebody removed has no manager: `install` finds it by comparing the live
+//! object with the manifest that it applied last.
 
 use serde_json::Value;
 
@@ -56,15 +56,15 @@ pub fn record(object: &mut Value) {
     }
 }
 
-/// Returns the manifest that the last installation applied; none where it left no record.
+/// Returns the manifest that the last installation applied; None if it left no record.
 pub fn recorded(live: &Value) -> Option<Value> {
     let annotations = live.get("metadata")?.get("annotations")?;
     let text = annotations.get(labels::LAST_INSTALLED)?.as_str()?;
     serde_json::from_str(text).ok()
 }
 
-/// Takes the fields out of a manifest that the last installation applied and somebody removed since. Returns
-/// these fields.
+/// Removes from a manifest the fields that the last installation applied and somebody removed since.
+/// Returns these fields.
 pub fn without_removed(object: &mut Value, last: &Value, live: &Value) -> Vec<String> {
     let mut removed = Vec::new();
     compare(object, last, live, "", &mut removed);
@@ -110,17 +110,17 @@ fn compare(object: &mut Value, last: &Value, live: &Value, path: &str, removed: 
     }
 }
 
-/// Returns the field that identifies an item of a list, and its value.
+/// Returns the name and value of the field that identifies an item of a list.
 fn key(item: &Value) -> Option<(&'static str, Value)> {
     let mut keys = KEYS.iter();
     keys.find_map(|key| Some((*key, item.get(*key)?.clone())))
 }
 
-/// Takes a field out of an object, and returns its value; none where it is not there.
+/// Removes a field from an object, and returns its value; None if the object does not have the field.
 pub fn take_out(object: &mut Value, field: &str) -> Option<Value> {
     match object {
         Value::Object(fields) => {
-            // Names may have dots in them: the server means the longest that fits.
+            // A name may contain dots: the longest name that matches is the right one.
             let rest = field.strip_prefix('.')?;
             let fits = |name: &&String| {
                 let rest = rest.strip_prefix(name.as_str());
@@ -145,8 +145,8 @@ pub fn take_out(object: &mut Value, field: &str) -> Option<Value> {
     }
 }
 
-/// Tells whether a live value says all that a manifest says. The server adds defaults to a value, and names
-/// a conflict about the whole where it is written as one.
+/// Returns whether a live value contains everything that a manifest says. The server adds defaults to a
+/// value, and reports a conflict about a whole value if a manager owns it as a whole.
 pub fn is_covered(manifest: &Value, live: &Value) -> bool {
     match (manifest, live) {
         (Value::Object(manifest), Value::Object(live)) => manifest.iter().all(|(name, value)| {
@@ -161,7 +161,7 @@ pub fn is_covered(manifest: &Value, live: &Value) -> bool {
     }
 }
 
-/// Reads `[name="a",protocol="TCP"]` or `[="a"]`, and returns what follows it.
+/// Parses `[name="a",protocol="TCP"]` or `[="a"]`, and returns the text after it.
 fn selector(field: &str) -> Option<(Vec<(String, Value)>, &str)> {
     let mut rest = field.strip_prefix('[')?;
     let mut wanted = Vec::new();
@@ -178,7 +178,8 @@ fn selector(field: &str) -> Option<(Vec<(String, Value)>, &str)> {
     }
 }
 
-/// Tells whether an item is the one that a selector means. The server adds keys that an item leaves out.
+/// Returns whether a selector selects an item. A selector may contain keys that the item leaves out,
+/// because the server adds them.
 fn is_meant(item: &Value, wanted: &[(String, Value)]) -> bool {
     wanted.iter().all(|(key, value)| match key.as_str() {
         "" => item == value,
@@ -314,7 +315,7 @@ mod tests {
         let expected = json!({
             "metadata": {"labels": {"b": "2"}},
             "spec": {"rules": [{"verbs": ["get"]}], "env": [{"name": "HOME", "value": "/"}]},
-            // A field that this version adds is no removal.
+            // A field that is new in this version is no removal.
             "new": {"field": 1},
         });
         assert_eq!(next, expected);

@@ -1,7 +1,8 @@
-//! What kinds and objects are called on the command line, and where the server keeps them.
+//! The names of kinds and objects on the command line, and their API paths on the server.
 //!
-//! bowline's own kinds are known without asking and win over others of the same name: `release` is
-//! always the lockfile, `rr` always the rendered one. Every other kind comes from the server's discovery.
+//! bowline knows its own kinds without a request, and prefers them to other kinds of the same name:
+//! `release` is always the lockfile, `rr` always the rendered release. Every other kind comes from the
+//! server's discovery.
 
 #[cfg(test)]
 mod tests;
@@ -16,23 +17,23 @@ use kube::{Client, ResourceExt};
 use super::error::{Error, Exit};
 use crate::api;
 
-/// How many discovery documents are asked for at a time.
+/// How many discovery documents bowline requests at a time.
 const AT_ONCE: usize = 16;
 
-/// How many names a hint lists.
+/// The largest number of names in a hint.
 const MANY: usize = 10;
 
-/// A kind as the server has it.
+/// A kind of the server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kind {
-    /// Its group, version and names.
+    /// The group, version and names.
     pub resource: ApiResource,
-    /// Whether its objects are in namespaces.
+    /// Whether the kind is namespaced.
     pub namespaced: bool,
 }
 
 impl Kind {
-    /// Says which kind it is, as kubectl writes it: `component.openchoreo.dev`.
+    /// Returns the kind as kubectl writes it: `component.openchoreo.dev`.
     pub fn label(&self) -> String {
         let kind = self.resource.kind.to_lowercase();
         match self.resource.group.as_str() {
@@ -41,7 +42,7 @@ impl Kind {
         }
     }
 
-    /// Returns the door to its objects, those of all namespaces where none is named.
+    /// Returns the API client of the kind in a namespace, or in all namespaces if `namespace` is None.
     pub fn objects(&self, client: &Client, namespace: Option<&str>) -> Api<DynamicObject> {
         match namespace {
             Some(namespace) if self.namespaced => {
@@ -52,7 +53,7 @@ impl Kind {
     }
 }
 
-/// A kind and every name that it goes by, in small letters.
+/// A kind and all its names, in lower case.
 struct Known {
     kind: Kind,
     names: Vec<String>,
@@ -70,8 +71,8 @@ impl Known {
     }
 }
 
-/// Lists bowline's kinds. The rendered release comes after the release whose kind it shares, so that it
-/// is found by its own names or its group only.
+/// Lists bowline's kinds. The rendered release comes after the release, which has the same kind: users
+/// find it only by its own names or its group.
 fn ours() -> Vec<Known> {
     let known = |crd: k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition| {
         let spec = crd.spec;
@@ -100,7 +101,7 @@ fn ours() -> Vec<Known> {
     api::crds().into_iter().map(known).collect()
 }
 
-/// Reads a kind out of a discovery document; subresources are none.
+/// Builds a kind from a discovery document; None for a subresource.
 fn discovered(group_version: &str, resource: APIResource) -> Option<Known> {
     let readable = resource
         .verbs
@@ -136,7 +137,7 @@ pub struct Kinds<'a> {
 }
 
 impl<'a> Kinds<'a> {
-    /// Makes a finder that has asked nothing yet.
+    /// Creates a finder; it has sent no request yet.
     pub fn new(client: &'a Client) -> Kinds<'a> {
         Kinds {
             client,
@@ -145,7 +146,7 @@ impl<'a> Kinds<'a> {
         }
     }
 
-    /// Finds the kind that a user means: by kind, plural, short name, with or without its group.
+    /// Finds a kind by its kind, plural or short name, with or without its group.
     pub async fn named(&self, said: &str) -> Result<Kind, Error> {
         let wanted = said.to_lowercase();
         if let Some(known) = self.ours.iter().find(|known| known.goes_by(&wanted)) {
@@ -175,7 +176,7 @@ impl<'a> Kinds<'a> {
         Err(Error::new(Exit::Failed, message).with_hint(hint))
     }
 
-    /// Returns every kind whose objects are in namespaces, each in one version.
+    /// Returns every namespaced kind, each in one version.
     pub async fn in_namespaces(&self) -> Result<Vec<Kind>, Error> {
         let (known, silent) = self.discover("").await?;
         if !silent.is_empty() {
@@ -186,8 +187,8 @@ impl<'a> Kinds<'a> {
         Ok(kinds.filter(|kind| kind.namespaced).collect())
     }
 
-    /// Asks for what the server has: every group in its preferred version, or, where the name has a
-    /// group, all versions of that. Returns too which did not answer.
+    /// Requests the discovery documents: every group in its preferred version, or, if the name contains a
+    /// group, all versions of that group. Also returns the group versions that did not answer.
     async fn discover(&self, wanted: &str) -> Result<(Vec<Known>, Vec<String>), Error> {
         let place = wanted.split_once('.').map(|(_, place)| place);
         let core = self.client.list_core_api_versions().await?;
@@ -238,7 +239,7 @@ impl<'a> Kinds<'a> {
             .collect())
     }
 
-    /// Finds the kind that an object says it is of.
+    /// Finds the kind by the apiVersion and kind of an object.
     pub async fn of(&mut self, api_version: &str, kind: &str) -> Result<Kind, Error> {
         let is_it = |known: &&Known| {
             let resource = &known.kind.resource;
@@ -303,7 +304,7 @@ pub fn objects_of(words: &[String]) -> Result<Vec<(String, Vec<String>)>, Error>
     }
 }
 
-/// Refuses what would change the path of a request.
+/// Returns an error for a name that would change the path of a request.
 pub fn check_name(what: &str, name: &str) -> Result<(), Error> {
     let fits = !name.is_empty()
         && name != "."
@@ -320,7 +321,7 @@ pub fn check_name(what: &str, name: &str) -> Result<(), Error> {
     }
 }
 
-/// Makes the error of an object that is not there, with the names that are.
+/// Returns the error about a missing object, with the names of existing objects.
 pub async fn missing(kind: &Kind, client: &Client, namespace: &str, name: &str) -> Error {
     let place = match kind.namespaced {
         true => format!(" in namespace {namespace}"),
@@ -347,7 +348,7 @@ pub async fn missing(kind: &Kind, client: &Client, namespace: &str, name: &str) 
     }
 }
 
-/// Makes the error of a request about an object, and of a kind that the server does not have.
+/// Returns the error of a request about an object, or about a kind that the server does not have.
 pub fn about(kind: &Kind, name: &str, error: kube::Error) -> Error {
     let no_kind = matches!(&error, kube::Error::Api(status)
         if status.code == 404 && status.details.as_ref().is_none_or(|details| details.name.is_empty()));
@@ -381,7 +382,8 @@ pub fn about(kind: &Kind, name: &str, error: kube::Error) -> Error {
     }
 }
 
-/// Returns the names that are like a word, at most ten, the most alike first; of few names all.
+/// Returns the names that are similar to a word, at most ten, the most similar first; all names if there
+/// are few.
 fn near(word: &str, names: Vec<String>) -> Vec<String> {
     let alike = |name: &str| {
         let same = |(a, b): &(char, char)| a == b;

@@ -1,9 +1,9 @@
-//! Who may ask the served API: decides from the head of a request alone.
+//! Access control of the served API: decides from the head of a request alone.
 //!
-//! A loopback socket is open to every process of the machine, and through a
-//! browser to every web page: a page may send requests to 127.0.0.1, and with a
-//! name that resolves there (DNS rebinding) it may read the answers too. kubectl
-//! and its like never send what gives a browser away, and always name the host.
+//! Every process of the machine can reach a loopback socket, and through a browser every web page can
+//! too: a page can send requests to 127.0.0.1, and with a name that resolves there (DNS rebinding) it can
+//! also read the answers. kubectl and similar clients never send the headers that a browser sends, and
+//! always name the host.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,7 +12,7 @@ use http::uri::Authority;
 use http::{HeaderMap, StatusCode, header};
 use sha2::{Digest, Sha256};
 
-/// Why a request is not served.
+/// The reason why a request is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The status code of the answer.
@@ -23,30 +23,30 @@ pub struct Refusal {
     pub message: String,
 }
 
-/// Why an address cannot be listened on.
+/// The reason why bowline does not listen on an address.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Unsafe {
     /// Other machines could write to the store.
     #[error("other machines can reach {0}")]
     NotLoopback(SocketAddr),
-    /// The file holds nothing to compare with.
+    /// The token file is empty.
     #[error("the token file is empty")]
     EmptyToken,
-    /// The file holds something that cannot stand in a header.
+    /// The token contains characters that a header cannot contain.
     #[error("the token must be one line of visible ASCII characters")]
     BadToken,
 }
 
-/// Decides who is served.
+/// Decides which requests are served.
 #[derive(Debug)]
 pub struct Gate {
     listen: SocketAddr,
-    /// The digest, so that tokens of any length compare in the same time.
+    /// The digest of the token: a comparison of digests takes the same time for tokens of any length.
     token: Option<[u8; 32]>,
 }
 
 impl Gate {
-    /// Makes the gate of an address; without a token it has to be a loopback one.
+    /// Creates the gate of an address; without a token the address has to be loopback.
     pub fn new(listen: SocketAddr, token: Option<&str>) -> Result<Gate, Unsafe> {
         let token = match token.map(str::trim) {
             None if !listen.ip().to_canonical().is_loopback() => {
@@ -62,7 +62,7 @@ impl Gate {
         Ok(Gate { listen, token })
     }
 
-    /// Lets a request pass or says why not.
+    /// Returns an error if the request is refused.
     pub fn admit(&self, head: &Parts) -> Result<(), Refusal> {
         if let Some(name) = [header::ORIGIN.as_str(), "sec-fetch-site"]
             .into_iter()
@@ -73,7 +73,7 @@ impl Gate {
             )));
         }
         match &self.token {
-            // Somebody who has the token is nobody's victim, whatever name was resolved.
+            // A client with the token is trusted, so the host name does not matter.
             Some(token) => bearer(&head.headers)
                 .is_some_and(|sent| same(&digest(sent), token))
                 .then_some(())
@@ -225,7 +225,7 @@ mod tests {
             let refusal = gate.admit(&head("/api", headers)).unwrap_err();
             assert_eq!(refusal.code, StatusCode::FORBIDDEN, "{headers:?}");
         }
-        // HTTP/2 names the host in the address.
+        // HTTP/2 has the host in the URI.
         assert_eq!(gate.admit(&head("http://localhost:8001/api", &[])), Ok(()));
         assert!(gate.admit(&head("http://evil.example/api", &[])).is_err());
         assert!(

@@ -1,8 +1,7 @@
 //! `bowline serve`: the embedded API on a socket, for kubectl and other clients.
 //!
-//! HTTP/1.1 and, with prior knowledge, HTTP/2; no TLS. What is served and how it
-//! answers is the embedded service's business; here are the socket, its limits,
-//! who may ask, and a stop that ends watches cleanly.
+//! HTTP/1.1 and, with prior knowledge, HTTP/2; no TLS. The embedded service answers the requests; this
+//! module has the socket, its limits, the access control, and a stop that ends watches cleanly.
 
 pub mod gate;
 #[cfg(test)]
@@ -21,17 +20,17 @@ use http_body::Body as _;
 use http_body_util::{BodyExt, BodyStream, Full, LengthLimitError, Limited, StreamBody};
 use hyper::body::Incoming;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
+use kube_embedded::{Body, Embedded};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::connect::{self, Environment, Options};
 use super::error::{Error, Exit};
 use super::socket::{self, PATIENCE};
-use crate::embedded::{Body, Embedded};
 use crate::text;
 use gate::{Gate, Refusal, Unsafe};
 
-/// The most that a request's body may have, as in a Kubernetes API server.
+/// The largest body of a request in bytes, as in a Kubernetes API server.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
 /// The arguments of `serve`.
@@ -77,7 +76,7 @@ pub async fn run(
         })?),
         None => None,
     };
-    // Before the store is opened and the port taken: this needs neither.
+    // Check this before the store is opened and the port is taken.
     Gate::new(arguments.listen, token.as_deref())?;
     let (api, file) = connect::embedded(options, environment).await?;
     let listener = socket::bind(arguments.listen).await?;
@@ -121,7 +120,7 @@ impl From<Unsafe> for Error {
     }
 }
 
-/// Serves connections until `stop`, then lets what is under way end.
+/// Serves connections until `stop`, then lets running requests finish.
 pub async fn serve(
     listener: TcpListener,
     api: Embedded,
@@ -166,7 +165,7 @@ impl Answering {
             if body.size_hint().exact().is_some() {
                 return body.boxed_unsync();
             }
-            // A watch would last for ever: it ends, as after a server's timeout.
+            // A watch never ends by itself: end it, as a server does after a timeout.
             let stopping = async move {
                 let _ = stopped.wait_for(|stopped| *stopped).await;
             };

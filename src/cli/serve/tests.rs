@@ -20,9 +20,13 @@ struct Served {
 
 async fn served(token: Option<&str>) -> Served {
     let directory = tempfile::tempdir().unwrap();
-    let api = Embedded::open(&directory.path().join("bowline.db"), "ana")
-        .await
-        .unwrap();
+    let api = Embedded::open(
+        &directory.path().join("bowline.db"),
+        "ana",
+        crate::api::store_setup(),
+    )
+    .await
+    .unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let gate = Gate::new(address, token).unwrap();
@@ -37,12 +41,12 @@ async fn served(token: Option<&str>) -> Served {
 }
 
 impl Served {
-    /// Sends a request as it is and reads until the server closes.
+    /// Sends raw bytes and reads until the server closes the connection.
     async fn raw(&self, head: &str, body: &[u8]) -> String {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let head = head.replace('\n', "\r\n") + "\r\n\r\n";
         stream.write_all(head.as_bytes()).await.unwrap();
-        // The server may have answered and closed before it has everything.
+        // The server may answer and close before it has read everything.
         let _ = stream.write_all(body).await;
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer).await;
@@ -55,7 +59,7 @@ impl Served {
     }
 }
 
-/// Takes an answer apart: its code and the Status in its body.
+/// Parses an answer: its code and the Status in its body.
 fn status(answer: &str) -> (u16, Value) {
     let code = answer
         .split(' ')
@@ -193,7 +197,7 @@ async fn heads_and_bodies_have_limits() {
         .await;
     assert_eq!(status(&answer).0, 431, "{answer}");
 
-    // And none of it took the server down.
+    // The server still works afterwards.
     let answer = served
         .raw(
             "GET /version HTTP/1.1\nHost: localhost\nConnection: close",

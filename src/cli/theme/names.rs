@@ -1,6 +1,6 @@
-//! The names of colours that skins use, which are those of the web.
+//! The colour names that skins use: the CSS colour names.
 
-/// Finds the colour of a name, as red, green and blue in one number.
+/// Returns the colour of a name as 0xRRGGBB.
 pub(super) fn colour(name: &str) -> Option<u32> {
     let lower = name.to_ascii_lowercase();
     let found = NAMES.iter().find(|(known, _)| *known == lower);

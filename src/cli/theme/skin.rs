@@ -1,7 +1,8 @@
-//! From a skin of k9s to a theme. Pure: a value in, a text and what was left out of it back.
+//! Converts a skin of k9s to a theme. Pure: takes a value, returns a text and warnings.
 //!
-//! k9s names places of its own screens; a theme names meanings. Each role takes the colour of the place that
-//! means most nearly the same, and what has no counterpart is inherited from dark or light.
+//! A skin has settings for the parts of k9s's screens; a theme has roles. Each role takes the colour of
+//! the k9s setting with the nearest meaning. A role without such a setting inherits from the theme dark
+//! or light.
 
 use std::fmt::Write;
 
@@ -10,16 +11,17 @@ use serde_json::{Map, Value};
 use super::names;
 use crate::text;
 
-/// What became of a skin.
+/// The result of a conversion.
 #[derive(Debug)]
 pub(super) struct Converted {
     /// The theme, as TOML.
     pub(super) theme: String,
-    /// What was left out, and why.
+    /// The ignored settings, with reasons.
     pub(super) warnings: Vec<String>,
 }
 
-/// A role, the places of its letters and of its ground (the first that is there counts), and its attributes.
+/// A role, the settings for its foreground and for its background (the first that the skin has is used),
+/// and its attributes.
 type Rule = (
     &'static str,
     &'static [&'static str],
@@ -62,7 +64,7 @@ const RULES: &[Rule] = &[
     ("scrollbar", &["frame.border.focusColor"], &[], ""),
 ];
 
-/// What skins say that no theme needs; a place that ends in a dot is everything below it.
+/// Settings of skins that themes do not need. A name that ends in a dot covers all settings below it.
 #[rustfmt::skip]
 const UNUSED: &[&str] = &[
     "body.logoColorMsg", "body.logoColorInfo", "body.logoColorWarn", "body.logoColorError",
@@ -73,7 +75,7 @@ const UNUSED: &[&str] = &[
     "views.yaml.keyColor", "views.yaml.colonColor", "views.picker.", "views.logs.",
 ];
 
-/// Converts a skin that was read from a file of this name; none if it is no skin.
+/// Converts the skin of a file with this name; None if the value is not a skin.
 pub(super) fn convert(file: &str, skin: &Value) -> Option<Converted> {
     let skin = skin.get("k9s")?.as_object()?;
     let mut places = Vec::new();
@@ -102,7 +104,7 @@ pub(super) fn convert(file: &str, skin: &Value) -> Option<Converted> {
     Some(Converted { theme, warnings })
 }
 
-/// Lists the values of a skin with the places that they are for.
+/// Lists the values of a skin with the paths of their settings.
 fn flatten<'v>(above: &str, map: &'v Map<String, Value>, into: &mut Vec<(String, &'v Value)>) {
     for (name, value) in map {
         let place = format!("{above}{name}");
@@ -120,7 +122,7 @@ fn covers(known: &str, place: &str) -> bool {
 /// A colour of a skin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Colour {
-    /// What the terminal draws without being told.
+    /// The default colour of the terminal.
     Own,
     /// Red, green and blue.
     Rgb(u32),
@@ -140,7 +142,8 @@ impl Colour {
         }
     }
 
-    /// Tells whether dark letters are read better on it.
+    /// Returns whether dark text is easier to read on this colour; None for the terminal's default
+    /// colour.
     fn is_light(self) -> Option<bool> {
         let Self::Rgb(number) = self else {
             return None;
@@ -182,7 +185,7 @@ fn theme(file: &str, skin: &Skin) -> String {
             Colour::Rgb(number) => format!("#{number:06x}"),
         };
         let fg = skin.first(fg).map(written);
-        // A ground that is the whole screen's is nobody's own.
+        // A role whose background is that of the whole screen needs none of its own.
         let bg = skin
             .first(bg)
             .filter(|colour| *colour != Colour::Own && (*role == "text" || Some(*colour) != ground))
@@ -206,7 +209,7 @@ mod tests {
     use super::*;
 
     fn converted(yaml: &str) -> Option<Converted> {
-        let documents = crate::yaml::documents("skin.yaml", yaml).unwrap();
+        let documents = bounded_yaml::documents("skin.yaml", yaml).unwrap();
         convert("skin.yaml", &documents[0].value)
     }
 

@@ -1,4 +1,4 @@
-//! Holds the Lease of the controller, so that no controller acts meanwhile.
+//! Holds the Lease of the controller, so that no controller acts during an uninstallation.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use crate::controllers::all;
 use crate::controllers::fence::Fence;
 use crate::controllers::lease::Election;
 
-/// How long the lease lasts that `uninstall` holds.
+/// The duration of the lease that `uninstall` holds, in seconds.
 const SECONDS: u16 = 15;
-/// How long `uninstall` waits for a controller to end before it says so.
+/// How long `uninstall` waits for a controller to end before it prints a message.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often `uninstall` reads the lease.
 const LOOK: Duration = Duration::from_millis(200);
@@ -28,8 +28,8 @@ fn leases(client: &Client) -> Api<Lease> {
     Api::namespaced(client.clone(), labels::SYSTEM_NAMESPACE)
 }
 
-/// Does something with a client that writes only while the lease is ours. Waits until every controller has
-/// let go of it, and refuses where one goes on.
+/// Runs `work` with a client that writes only while we hold the lease. Waits until every controller has
+/// released it, and fails if one continues.
 pub async fn hold<T>(
     client: &Client,
     end: Instant,
@@ -65,7 +65,7 @@ pub async fn hold<T>(
             while terms.borrow_and_update().is_none() {
                 let changed = tokio::time::timeout(PATIENCE, terms.changed()).await;
                 if changed.is_err() && !std::mem::replace(&mut is_told, true) {
-                    say("waits until the controller lets go of its lease".to_owned());
+                    say("waiting until the controller releases its Lease".to_owned());
                 }
             }
         };
@@ -85,7 +85,7 @@ pub async fn hold<T>(
 
 fn unread(error: Error) -> Error {
     let message = format!(
-        "the Lease {} in the namespace {} cannot be taken: {}",
+        "cannot acquire the Lease {} in the namespace {}: {}",
         labels::CONTROLLER_LEASE,
         labels::SYSTEM_NAMESPACE,
         error.message
@@ -95,16 +95,16 @@ fn unread(error: Error) -> Error {
 
 fn still_runs(holder: Option<&str>) -> Error {
     let message = format!(
-        "a controller still acts and would set the finalizers again: {} holds the Lease {} in the namespace {}",
-        holder.unwrap_or("somebody"),
+        "a controller still runs and would set the finalizers again: {} holds the Lease {} in the namespace {}",
+        holder.unwrap_or("an unknown process"),
         labels::CONTROLLER_LEASE,
         labels::SYSTEM_NAMESPACE
     );
     Error::new(Exit::Refused, message)
-        .with_hint("end that process, then repeat bowline uninstall; no finalizer was removed")
+        .with_hint("no finalizer was removed; stop that process, then repeat bowline uninstall")
 }
 
-/// Deletes the lease, or says which controller holds it.
+/// Deletes the lease, or prints which controller holds it.
 pub async fn delete(client: &Client, say: &mut dyn FnMut(String)) -> Result<(), Error> {
     let leases = leases(client);
     let Some(lease) = leases.get_opt(labels::CONTROLLER_LEASE).await? else {
@@ -112,7 +112,7 @@ pub async fn delete(client: &Client, say: &mut dyn FnMut(String)) -> Result<(), 
     };
     if let Some(holder) = holder(&lease) {
         say(format!(
-            "the controller {holder} holds the Lease {}: it ends by itself, or somebody has to end it",
+            "the controller {holder} holds the Lease {}, so the Lease stays; stop this controller if it does not stop by itself",
             labels::CONTROLLER_LEASE
         ));
         return Ok(());
@@ -137,7 +137,7 @@ fn holder(lease: &Lease) -> Option<&str> {
     holder.filter(|holder| !holder.is_empty())
 }
 
-/// Tells whether a controller acts: whether the lease is renewed within the time that it lasts.
+/// Returns whether a controller acts: whether somebody renews the lease within its duration.
 pub async fn is_renewed(client: &Client) -> Result<bool, Error> {
     let leases = leases(client);
     let mut first: Option<(Option<String>, Instant)> = None;

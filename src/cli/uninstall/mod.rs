@@ -1,12 +1,12 @@
-//! `bowline uninstall`: takes away what `install` put on a cluster, and nothing else.
+//! `bowline uninstall`: removes from a cluster the objects that `install` created, and nothing else.
 //!
-//! Without `--remove-running` every workload goes on running, whatever becomes of bowline's objects
-//! afterwards: the controller ends first, then the finalizers of the RenderedReleases go, by which a later
-//! deletion would wait for a controller that removes their workloads. With `--remove-running` the
-//! controller removes the workloads before it ends.
+//! Without `--remove-running` every workload continues to run, even if somebody deletes bowline's objects
+//! later: `uninstall` ends the controller first, then removes the finalizers of the RenderedReleases.
+//! With a finalizer, a later deletion would wait for a controller, which would delete the workloads. With
+//! `--remove-running` the controller deletes the workloads before it ends.
 //!
-//! Kinds that have objects stay, and so does a namespace with more in it. Each step can be repeated: an
-//! uninstallation that was interrupted goes on where it ended.
+//! Kinds that still have objects stay, and so does a namespace that contains other objects. Each step can
+//! be repeated: a second run continues an interrupted uninstallation.
 
 mod lease;
 mod removal;
@@ -77,7 +77,8 @@ impl Survey {
         })
     }
 
-    /// Returns the objects that go, in the order in which they do, and says of the others why they stay.
+    /// Returns the objects to remove, in the order of their removal, and for each other object the reason
+    /// why it stays.
     async fn sort(
         &self,
         connection: &Connection,
@@ -96,7 +97,7 @@ impl Survey {
                 _ => going.push(piece),
             }
         }
-        // An object goes before those that it needs.
+        // An object is removed before the objects that it depends on.
         going.sort_by_key(|it| (it.is_namespace(), it.is_crd(), !it.is_controller()));
         Ok((going, staying))
     }
@@ -106,7 +107,7 @@ impl Survey {
     }
 }
 
-/// Runs the verb, prints a line for each object, and returns how the program ends.
+/// Runs the verb, prints a line for each object, and returns the exit code of the program.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -155,7 +156,7 @@ async fn uninstall(
     }
     let system = survey.pieces.iter().find(|piece| piece.is_namespace());
     if let Some(system) = system.filter(|system| system.is_being_deleted()) {
-        // Its lease goes with it, and whoever holds the lease stops.
+        // The deletion of the namespace deletes the lease, so that its holder stops.
         until_gone(system, end).await?;
     }
     let mut rest = Rest {
@@ -164,7 +165,7 @@ async fn uninstall(
         report,
         end,
     };
-    // The controller may have claimed some until it ended.
+    // The controller may have added finalizers until it ended.
     let left = rendered::list(&connection.client, &survey.pieces).await?;
     let removed = match left.iter().any(Rendered::is_claimed) {
         true => {
@@ -176,7 +177,7 @@ async fn uninstall(
     removed.staying.into_iter().for_each(&mut *say);
     if removed.released > 0 {
         say(format!(
-            "the workloads of {} go on running, and no controller follows their ReleasePins any more; bowline install takes them up again",
+            "the workloads of {} continue to run, and no controller updates them; after bowline install, the controller manages them again",
             counted(removed.released, "RenderedRelease")
         ));
     }
@@ -199,14 +200,15 @@ struct Rest<'a, 'o> {
 struct Removed {
     /// How many RenderedReleases lost their finalizer.
     released: usize,
-    /// Why some objects stay.
+    /// The reasons why objects stay.
     staying: Vec<String>,
-    /// The namespace, which goes last: the lease is in it.
+    /// The namespace; it is removed last, because it contains the lease.
     namespace: Option<Piece>,
 }
 
 impl Rest<'_, '_> {
-    /// Removes the finalizers of the RenderedReleases through `client`, then everything but the namespace.
+    /// Removes the finalizers of the RenderedReleases through `client`, then everything except the
+    /// namespace.
     async fn remove(&mut self, client: &Client) -> Result<Removed, Error> {
         let released = rendered::release(client, self.pieces, self.report).await?;
         let mut survey = Survey::take(self.connection).await?;
@@ -241,7 +243,7 @@ impl Rest<'_, '_> {
     }
 }
 
-/// Says what an uninstallation would do.
+/// Prints the steps of a dry run.
 fn foresee(
     arguments: &Arguments,
     survey: &Survey,
@@ -273,7 +275,8 @@ fn foresee(
     }
 }
 
-/// Shows the changes and asks a person. Without a terminal, changes of RenderedReleases need `--yes`.
+/// Prints the changes and asks for a confirmation. Without a terminal, changes of RenderedReleases need
+/// `--yes`.
 fn confirm(
     arguments: &Arguments,
     connection: &Connection,
@@ -307,14 +310,14 @@ fn confirm(
         shown += match arguments.remove_running {
             true => "The controller removes every workload of these RenderedReleases:\n",
             false => {
-                "These RenderedReleases lose their finalizer. Their workloads go on running, also when the RenderedReleases are deleted later:\n"
+                "These RenderedReleases lose their finalizer. Their workloads continue to run, even if the RenderedReleases are deleted later:\n"
             }
         };
         shown += &lines(concerned);
     }
     let begun: Vec<&&Piece> = going.iter().filter(|it| it.is_being_deleted()).collect();
     if !begun.is_empty() {
-        shown += "The cluster is deleting these already, and every object of a kind with it:\n";
+        shown += "The cluster is already deleting these objects, and with a kind all objects of that kind:\n";
         shown += &lines(begun.iter().map(|it| it.place.label()).collect());
     }
     let rest: Vec<&&Piece> = going.iter().filter(|it| !it.is_being_deleted()).collect();
@@ -333,12 +336,12 @@ fn confirm(
     )
 }
 
-/// Says why something that is there is not removed.
+/// Returns the reason why an existing object is not removed; None if it is removed.
 async fn stays(connection: &Connection, piece: &Piece) -> Result<Option<String>, Error> {
     if piece.is_foreign() {
         return Ok(Some("bowline did not create it".to_owned()));
     }
-    // The cluster is about to delete it anyway.
+    // The cluster already deletes it.
     if piece.is_being_deleted() {
         return Ok(None);
     }
@@ -348,20 +351,21 @@ async fn stays(connection: &Connection, piece: &Piece) -> Result<Option<String>,
     if piece.is_namespace() {
         let others = others(connection, &piece.place.name).await?;
         return Ok(others.first().map(|first| match others.len() {
-            1 => format!("{first} is in it"),
-            many => format!("{first} is in it, and {} more", many - 1),
+            1 => format!("it contains {first}"),
+            many => format!("it contains {first} and {} more", many - 1),
         }));
     }
     Ok(None)
 }
 
-/// Says how many objects a kind has, if any: they would go with it.
+/// Returns the number of objects of a kind as text; None if there are none. They would be deleted with
+/// the kind.
 async fn has_objects(client: &Client, piece: &Piece) -> Result<Option<String>, Error> {
     let kind = rendered::defined(piece);
     let objects: Api<DynamicObject> = kind.objects(client, None);
     let some = objects.list_metadata(&ListParams::default().limit(1)).await;
     let some = match some {
-        // A kind that is not served has nothing to lose.
+        // A kind that is not served has no objects.
         Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
         some => some?,
     };
@@ -380,7 +384,7 @@ async fn has_objects(client: &Client, piece: &Piece) -> Result<Option<String>, E
     )))
 }
 
-/// Lists what somebody else has in our namespace.
+/// Lists the objects of others in bowline's namespace.
 async fn others(connection: &Connection, namespace: &str) -> Result<Vec<String>, Error> {
     let finder = kinds::Kinds::new(&connection.client);
     let kinds = finder.in_namespaces().await?;
@@ -388,7 +392,7 @@ async fn others(connection: &Connection, namespace: &str) -> Result<Vec<String>,
         .map(|kind| async move {
             let objects = kind.objects(&connection.client, Some(namespace));
             let listed = match objects.list_metadata(&ListParams::default()).await {
-                // Kinds that cannot be listed keep nothing.
+                // Ignore kinds that cannot be listed.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 405) => Vec::new(),
                 listed => listed?.items,
             };
@@ -407,9 +411,10 @@ async fn others(connection: &Connection, namespace: &str) -> Result<Vec<String>,
     Ok(found?)
 }
 
-/// Tells whether an object is ours, or made by Kubernetes for every namespace or for what is ours.
+/// Returns whether an object belongs to bowline, or Kubernetes creates it for every namespace or for an
+/// object of bowline.
 fn is_cared_for(kind: &kinds::Kind, object: &impl ResourceExt) -> bool {
-    // A workload that bowline deployed is the user's, whatever else its labels say.
+    // A workload that bowline deployed belongs to the user, even if other labels name bowline.
     if object.labels().contains_key(labels::RELEASE_UID) {
         return false;
     }
@@ -444,7 +449,7 @@ async fn remove(piece: &Piece, dependents: PropagationPolicy) -> Result<(), Erro
     }
 }
 
-/// Waits until an object that was there is gone.
+/// Waits until an object is deleted.
 async fn until_gone(piece: &Piece, end: Instant) -> Result<(), Error> {
     let place = &piece.place;
     let uid = piece.found.as_ref().and_then(|found| found.uid.clone());
@@ -458,7 +463,7 @@ async fn until_gone(piece: &Piece, end: Instant) -> Result<(), Error> {
             let message = format!("{} is still being deleted", place.label());
             let hint = match piece.is_crd() {
                 true => {
-                    "finalizers of its objects keep it, and bowline did not set them; once they are gone, repeat bowline uninstall"
+                    "finalizers that bowline did not set block the deletion of its objects; when they are removed, repeat bowline uninstall"
                 }
                 false => "repeat bowline uninstall, with a longer --timeout",
             };
@@ -467,7 +472,7 @@ async fn until_gone(piece: &Piece, end: Instant) -> Result<(), Error> {
     }
 }
 
-/// Counts things of a kind.
+/// Returns a number with its noun.
 fn counted(number: usize, kind: &str) -> String {
     match number {
         1 => format!("1 {kind}"),

@@ -1,4 +1,5 @@
-//! `--remove-running`: the ReleasePins and RenderedReleases go, and the controller removes the workloads.
+//! `--remove-running`: deletes the ReleasePins and RenderedReleases; the controller deletes the
+//! workloads.
 
 use std::time::Duration;
 
@@ -16,12 +17,12 @@ use crate::cli::kinds::Kind;
 use crate::cli::report::Report;
 use crate::connect::Address;
 
-/// How often `uninstall` lists the objects that are left.
+/// The interval at which `uninstall` lists the remaining objects.
 const LOOK: Duration = Duration::from_millis(500);
-/// How many RenderedReleases a message names.
+/// The largest number of RenderedReleases in a message.
 const NAMED: usize = 5;
 
-/// Lists the ReleasePins of a cluster, where bowline installed their kind.
+/// Lists the ReleasePins of a cluster, if bowline installed their kind.
 pub async fn pins(client: &Client, pieces: &[Piece]) -> Result<Vec<ObjectMeta>, Error> {
     match rendered::installed(pieces, ReleasePin::crd_name()) {
         Some(kind) => rendered::all(client, &kind).await,
@@ -40,7 +41,7 @@ pub fn report_pin(report: &mut Report<'_>, pin: &ObjectMeta) {
     report.add_labelled(&label, namespace, "deleted");
 }
 
-/// Refuses where no controller acts: nobody would remove the workloads.
+/// Returns an error if no controller acts: nobody would delete the workloads.
 pub async fn check_controller(
     client: &Client,
     survey: &Survey,
@@ -68,7 +69,7 @@ pub async fn check_controller(
                     labels::SYSTEM_NAMESPACE
                 ));
             }
-            // Without --namespace the controller looks after every namespace, and kubectl's flags have none.
+            // `address.kubectl` adds no namespace, so the controller acts in all namespaces.
             commands.extend(["bowline controller --listen 127.0.0.1:0".to_owned()]);
             let commands = commands.iter().filter_map(|line| address.kubectl(line));
             let commands: Vec<String> = commands.collect();
@@ -81,7 +82,7 @@ pub async fn check_controller(
     Err(error.and_hint("without --remove-running the workloads stay"))
 }
 
-/// Deletes every ReleasePin, then every RenderedRelease, and waits until the controller has removed their
+/// Deletes every ReleasePin, then every RenderedRelease, and waits until the controller has deleted their
 /// workloads.
 pub async fn remove(
     client: &Client,
@@ -100,8 +101,8 @@ pub async fn remove(
         let left = rendered::list(client, pieces).await?;
         if let Some(kind) = installed(RenderedRelease::crd_name()) {
             for each in &left {
-                // While its ReleasePin is there, the controller would make another. One that the
-                // controller has not claimed again yet would leave its workloads behind.
+                // While the ReleasePin exists, the controller would create a new RenderedRelease. And
+                // without the controller's finalizer, a deletion would leave the workloads behind.
                 let is_ready = each.is_claimed() || !each.may_have_workloads();
                 if pins == 0 && is_ready && !each.is_being_deleted() {
                     delete(client, &kind, each.namespace(), each.name(), each.uid()).await?;
@@ -118,7 +119,7 @@ pub async fn remove(
             return Ok(());
         }
         if !left.is_empty() && !told {
-            say("waits until the controller has removed the workloads".to_owned());
+            say("waiting until the controller has removed the workloads".to_owned());
             told = true;
         }
         if Instant::now() > end {
@@ -128,7 +129,7 @@ pub async fn remove(
     }
 }
 
-/// Deletes the ReleasePins that are there. Returns how many were.
+/// Deletes the existing ReleasePins. Returns their number.
 async fn delete_pins(
     client: &Client,
     kind: &Kind,
@@ -148,7 +149,7 @@ async fn delete_pins(
     Ok(found.len())
 }
 
-/// Counts the objects of a kind that go with ReleasePins.
+/// Counts the objects of a kind that ReleasePins own.
 async fn owned_by_pins(client: &Client, kind: &Kind) -> Result<usize, Error> {
     let found = rendered::all(client, kind).await?;
     let pin = ReleasePin::crd().spec.names.kind;
@@ -176,15 +177,15 @@ async fn delete(
     };
     match objects.delete(name, &params).await {
         Ok(_) => Ok(()),
-        // It is gone, or another has its name; the next look finds that one.
+        // It is gone, or a new object has its name; the next list contains that one.
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Asks the controller to remove the workloads of a RenderedRelease that is being deleted, also where its kind
-/// or its namespace is being deleted. The request is about this one deletion: an uninstallation that is
-/// interrupted before it leaves nothing behind that a later deletion could find.
+/// Asks the controller to delete the workloads of a RenderedRelease that is being deleted, even if its
+/// kind or its namespace is being deleted too. The request belongs to this one deletion: an interrupted
+/// uninstallation leaves no request behind that could affect a later deletion.
 async fn mark(client: &Client, kind: &Kind, each: &Rendered) -> Result<(), Error> {
     let Some(value) = each.deletion().filter(|_| !each.is_marked()) else {
         return Ok(());
@@ -207,12 +208,12 @@ async fn mark(client: &Client, kind: &Kind, each: &Rendered) -> Result<(), Error
     }
 }
 
-/// Makes the error that names the objects that are left when the time is up, and why.
+/// Returns the error after a timeout: the remaining objects, and the reasons.
 async fn remains(client: &Client, pins: usize, left: &[Rendered]) -> Error {
     let mut message = match (pins, left.len()) {
-        (0, left) => format!("{} are not gone yet", counted(left, "RenderedRelease")),
+        (0, left) => format!("{} still exist", counted(left, "RenderedRelease")),
         (pins, _) => format!(
-            "{} are not gone yet, or come back",
+            "{} still exist or were created again",
             counted(pins, "ReleasePin")
         ),
     };
@@ -234,7 +235,7 @@ async fn remains(client: &Client, pins: usize, left: &[Rendered]) -> Error {
     }
     let hint = match pins {
         0 => {
-            "the controller goes on; repeat bowline uninstall --remove-running, with a longer --timeout"
+            "the controller continues; repeat bowline uninstall --remove-running, with a longer --timeout"
         }
         _ => {
             "a GitOps tool or another controller may create them again: stop it, then repeat bowline uninstall --remove-running"

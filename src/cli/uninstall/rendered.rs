@@ -1,4 +1,4 @@
-//! The RenderedReleases of a cluster, and the end of their finalizers.
+//! The RenderedReleases of a cluster, and the removal of their finalizers.
 
 use std::fmt;
 
@@ -15,9 +15,9 @@ use crate::cli::report::Report;
 use crate::controllers::rendered::deletion_guard;
 use crate::text;
 
-/// How often a write is tried on an object that others keep changing.
+/// The number of attempts to write an object that others keep changing.
 const ATTEMPTS: usize = 5;
-/// How many objects one request lists.
+/// The page size of a list.
 const PAGE: u32 = 500;
 
 /// The metadata of a RenderedRelease.
@@ -38,36 +38,36 @@ impl Rendered {
         self.metadata.uid.clone()
     }
 
-    /// Tells whether the finalizer of the controller is on it.
+    /// Returns whether the object has the finalizer of the controller.
     pub fn is_claimed(&self) -> bool {
         let mut finalizers = self.metadata.finalizers.iter().flatten();
         finalizers.any(|finalizer| finalizer == labels::DATAPLANE_CLEANUP)
     }
 
-    /// Tells whether the controller may have deployed something of it.
+    /// Returns whether the controller may have deployed workloads of this object.
     pub fn may_have_workloads(&self) -> bool {
         let annotations = self.metadata.annotations.as_ref();
         self.is_claimed()
             || annotations.is_some_and(|found| found.contains_key(labels::DATA_PLANES))
     }
 
-    /// Tells whether it is being deleted.
+    /// Returns whether the object is being deleted.
     pub fn is_being_deleted(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
     }
 
-    /// Returns the value by which somebody asks the controller to remove its workloads; none where it is not
-    /// being deleted.
+    /// Returns the annotation value that asks the controller to delete the workloads; None if the object
+    /// is not being deleted.
     pub fn deletion(&self) -> Option<String> {
         deletion_guard::deletion(&self.metadata)
     }
 
-    /// Tells whether somebody asked the controller to remove its workloads with this deletion.
+    /// Returns whether the annotation for this deletion is set.
     pub fn is_marked(&self) -> bool {
         deletion_guard::is_wanted(&self.metadata)
     }
 
-    /// Reports what became of it.
+    /// Reports the result for this object.
     pub fn report(&self, report: &mut Report<'_>, word: &str) {
         report.add_labelled(&self.to_string(), Some(self.namespace()), word);
     }
@@ -80,7 +80,7 @@ impl fmt::Display for Rendered {
     }
 }
 
-/// Returns the kind that the definition of a kind defines.
+/// Returns the kind that a CustomResourceDefinition defines.
 pub fn defined(piece: &Piece) -> Kind {
     let spec = &piece.value["spec"];
     let text = |at: &str| {
@@ -100,8 +100,8 @@ pub fn defined(piece: &Piece) -> Kind {
     }
 }
 
-/// Returns the kind of a name, where bowline installed it. Another system's kind of the same name has
-/// finalizers of its own.
+/// Returns the kind with this CustomResourceDefinition name, if bowline installed it. Another system's
+/// kind of the same name has its own finalizers.
 pub fn installed(pieces: &[Piece], name: &str) -> Option<Kind> {
     let piece = pieces
         .iter()
@@ -110,13 +110,13 @@ pub fn installed(pieces: &[Piece], name: &str) -> Option<Kind> {
     ours.then(|| defined(piece))
 }
 
-/// Tells whether `--remove-running` removes every object of a kind.
+/// Returns whether `--remove-running` removes every object of a kind.
 pub fn is_removed_with_workloads(piece: &Piece) -> bool {
     let names = [RenderedRelease::crd_name(), ReleasePin::crd_name()];
     piece.is_crd() && !piece.is_foreign() && names.contains(&piece.place.name.as_str())
 }
 
-/// Lists the metadata of every object of a kind; none where the server does not serve it.
+/// Lists the metadata of all objects of a kind; empty if the server does not serve the kind.
 pub async fn all(client: &Client, kind: &Kind) -> Result<Vec<ObjectMeta>, Error> {
     let objects: Api<DynamicObject> = kind.objects(client, None);
     let mut found = Vec::new();
@@ -134,7 +134,7 @@ pub async fn all(client: &Client, kind: &Kind) -> Result<Vec<ObjectMeta>, Error>
     }
 }
 
-/// Lists the RenderedReleases of a cluster, where bowline installed their kind.
+/// Lists the RenderedReleases of a cluster, if bowline installed their kind.
 pub async fn list(client: &Client, pieces: &[Piece]) -> Result<Vec<Rendered>, Error> {
     let Some(kind) = installed(pieces, RenderedRelease::crd_name()) else {
         return Ok(Vec::new());
@@ -143,8 +143,8 @@ pub async fn list(client: &Client, pieces: &[Piece]) -> Result<Vec<Rendered>, Er
     Ok(found.map(|metadata| Rendered { metadata }).collect())
 }
 
-/// Removes the finalizer of the controller from every RenderedRelease, so that a deletion removes the
-/// RenderedRelease and nothing else. No controller may act meanwhile. Returns how many had it.
+/// Removes the finalizer of the controller from every RenderedRelease, so that a deletion removes only
+/// the RenderedRelease. No controller may act at that time. Returns how many had the finalizer.
 pub async fn release(
     client: &Client,
     pieces: &[Piece],
@@ -174,7 +174,7 @@ async fn release_one(client: &Client, kind: &Kind, each: &Rendered) -> Result<()
     for _ in 0..ATTEMPTS {
         let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
         finalizers.retain(|finalizer| finalizer != labels::DATAPLANE_CLEANUP);
-        // The list is written as a whole, so it has to be as it was read.
+        // The patch replaces the whole list, so a test of the old list comes first.
         let body = json!({"metadata": {
             "uid": metadata.uid, "resourceVersion": metadata.resource_version, "finalizers": finalizers,
             "annotations": {labels::REMOVE_RUNNING: null},
@@ -200,6 +200,7 @@ async fn release_one(client: &Client, kind: &Kind, each: &Rendered) -> Result<()
             _ => return Ok(()),
         }
     }
-    let message = format!("{each} still has its finalizer: others keep changing it");
+    let message =
+        format!("{each} still has its finalizer: other writers changed it during each attempt");
     Err(Error::new(Exit::Conflict, message).with_hint("repeat bowline uninstall"))
 }

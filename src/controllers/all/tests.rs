@@ -1,19 +1,24 @@
-//! Controllers that end when they should not, and one that should.
+//! Controllers that end too early are restarted; controllers that are stopped end.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kube::CustomResourceExt;
 use kube::api::{Api, DeleteParams, PostParams};
 use kube::runtime::wait::await_condition;
+use kube_embedded::Embedded;
 use tokio::sync::{mpsc, oneshot};
 
 use super::*;
 use crate::connect::{Deadlines, guard};
-use crate::embedded::Embedded;
 use crate::resolve::git::{Git, Settings};
 
 async fn context(folder: &tempfile::TempDir) -> Arc<Context> {
-    let store = Embedded::open(&folder.path().join("store.db"), "ana").await;
+    let store = Embedded::open(
+        &folder.path().join("store.db"),
+        "ana",
+        crate::api::store_setup(),
+    )
+    .await;
     Arc::new(Context::new(
         guard(store.unwrap(), "default", None, Deadlines::default()),
         None,

@@ -1,19 +1,19 @@
-//! The election on an embedded API, with a clock that stands still between its steps.
+//! The election on an embedded API, with a clock that the test controls.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::api::{DeleteParams, ListParams};
+use kube_embedded::Embedded;
 
 use super::*;
 use crate::connect::{Deadlines, guard};
-use crate::embedded::Embedded;
 
 const SECONDS: u16 = 2;
 
 async fn client(folder: &Path) -> Client {
-    let store = Embedded::open(&folder.join("store.db"), "ana")
+    let store = Embedded::open(&folder.join("store.db"), "ana", crate::api::store_setup())
         .await
         .unwrap();
     let deadlines = Deadlines::default();
@@ -32,7 +32,7 @@ async fn lease(client: &Client) -> LeaseSpec {
     lease.spec.unwrap()
 }
 
-/// Makes the namespace of the lease.
+/// Creates the namespace of the lease.
 async fn namespace(client: &Client) {
     use k8s_openapi::api::core::v1::Namespace;
     let metadata = ObjectMeta {
@@ -89,7 +89,7 @@ async fn who_dies_is_followed_when_the_lease_is_over_and_not_before() {
     let (second, _) = candidate(&client, "second");
     let won = async {
         second.win(|_| {}).await;
-        // The one before it was stopped by then, by its own clock.
+        // The former leader had stopped by then, by its own clock.
         !fence.is_open()
     };
     assert!(won.await, "both act");
@@ -107,7 +107,7 @@ async fn a_lease_that_is_renewed_is_kept() {
     let (first, fence) = candidate(&client, "first");
     let mut held = first.win(|_| {}).await;
     let (second, _) = candidate(&client, "second");
-    // The rival looks so often that a lease which nobody renews would be over.
+    // The rival reads the lease so often that it would see an expired lease.
     let (told, mut looks) = tokio::sync::mpsc::unbounded_channel();
     let rival = second.win(|_| told.send(()).unwrap());
     let enough = async {
@@ -139,7 +139,7 @@ async fn a_lease_that_somebody_took_is_lost_at_once() {
     let _held = second.win(|_| {}).await;
     first.keep(&mut held).await;
     assert!(!fence.is_open());
-    // Whoever still has its client can look, and change nothing.
+    // A client behind the closed fence can read, but not write.
     let leases: Api<Lease> = Api::namespaced(behind, labels::SYSTEM_NAMESPACE);
     assert_eq!(
         leases

@@ -1,4 +1,4 @@
-//! What is a sum over objects, made when somebody asks: bytes that are stored, and what git was asked for.
+//! Sums that each scrape computes: the bytes that are stored, and the counters of the git reader.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use prometheus_client::registry::Unit;
 use super::Sources;
 use crate::engine::world::{Key, Source, World};
 
-/// Writes the sums.
+/// The collector of the sums.
 pub(super) struct Stored(pub(super) Sources);
 
 impl fmt::Debug for Stored {
@@ -22,7 +22,7 @@ impl fmt::Debug for Stored {
     }
 }
 
-/// How many objects there are, and what they have.
+/// A number of objects and their total size in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sum {
     count: u64,
@@ -52,7 +52,7 @@ impl Sums {
         for release in world.all_releases() {
             let labels = vec![
                 ("namespace", release.key.namespace.to_string()),
-                // An object of another tool may not say what it is of.
+                // An object of another tool may not name its component.
                 (
                     "component",
                     release.component.as_deref().unwrap_or_default().to_owned(),
@@ -73,7 +73,7 @@ impl Sums {
                 snapshots.iter().for_each(|snapshot| sum.add(snapshot.size));
             }
             for pin in world.pins_of(component) {
-                // What runs there; before anything does, what is wanted.
+                // The applied release; before the first apply, the desired release.
                 let name = pin.applied.as_deref().unwrap_or(&pin.release);
                 let release = world.release(&Key::new(&component.namespace, name));
                 if let Some(release) = release {
@@ -99,10 +99,11 @@ impl Stored {
             let held = self.0.context.read();
             held.unwrap_or_else(PoisonError::into_inner).upgrade()
         };
-        // Before everything is listed a sum would be too small, and look like a collapse.
+        // Before everything is listed, a sum would be too small and look like a loss of data.
         let sums = context.and_then(|context| {
             let world = context.feed().world();
-            let listed = world.are_live(&[Source::Releases, Source::Snapshots, Source::Pins]);
+            let listed =
+                world.are_live(&[Source::RELEASES, Source::SNAPSHOTS, Source::RELEASE_PINS]);
             listed.then(|| Sums::of(&world))
         });
         let Some(sums) = sums else {

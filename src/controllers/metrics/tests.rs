@@ -1,15 +1,15 @@
-//! What a scrape reads, as text.
+//! The text of a scrape.
 
+use kube_embedded::Embedded;
 use serde_json::json;
 
 use super::*;
 use crate::api::{Release, ReleasePin};
 use crate::connect::{Deadlines, guard};
-use crate::embedded::Embedded;
 use crate::engine::world::World;
 use crate::resolve::git::Settings;
 
-/// The lines of a metric, without what describes it.
+/// The lines of a metric, without its HELP and TYPE lines.
 fn lines(text: &str, name: &str) -> Vec<String> {
     let own = |line: &&str| line.starts_with(name);
     text.lines().filter(own).map(str::to_owned).collect()
@@ -56,7 +56,12 @@ fn what_is_counted_is_told() {
 #[tokio::test]
 async fn what_is_stored_is_summed_when_somebody_asks() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Embedded::open(&folder.path().join("store.db"), "ana").await;
+    let store = Embedded::open(
+        &folder.path().join("store.db"),
+        "ana",
+        crate::api::store_setup(),
+    )
+    .await;
     let client = guard(store.unwrap(), "default", None, Deadlines::default());
     let metrics = Metrics::default();
     metrics.reads_git(&Git::new(Settings::new(folder.path().join("git"))));
@@ -111,7 +116,7 @@ async fn what_is_stored_is_summed_when_somebody_asks() {
             r#"bowline_release_bytes{namespace="default",component="mail"} 11"#,
         ]
     );
-    // One that is not there has nothing.
+    // An object that does not exist adds nothing.
     assert_eq!(
         own("bowline_pinned_release_bytes{"),
         [

@@ -1,14 +1,14 @@
-//! Which pins an object concerns: those whose last reconcile looked at it.
+//! An index from an object to the ReleasePins whose last reconcile read it.
 //!
-//! A reconcile notes what it is about to look at before it looks. Whoever changes something has the change
-//! in the read model before the pins are looked up here. So either the reconcile sees the change, or it is
-//! found here: no order of events loses one.
+//! A reconcile registers an object here before it reads it. A change is in the read model before the
+//! ReleasePins are looked up here. So either the reconcile sees the change, or the lookup finds the
+//! ReleasePin: no order of events loses a change.
 
 use std::collections::{BTreeSet, HashMap};
 
 use crate::engine::world::Key;
 
-/// Something that pins refer to.
+/// An object that ReleasePins refer to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Thing {
     Release(Key),
@@ -17,7 +17,7 @@ pub(super) enum Thing {
     DataPlane(Key),
 }
 
-/// What every pin refers to, both ways.
+/// The index, in both directions.
 #[derive(Default)]
 pub(super) struct Concerns {
     pins: HashMap<Thing, BTreeSet<Key>>,
@@ -25,7 +25,7 @@ pub(super) struct Concerns {
 }
 
 impl Concerns {
-    /// Notes what a pin refers to, in place of what it did before.
+    /// Replaces the objects that a ReleasePin refers to.
     pub(super) fn note(&mut self, pin: &Key, things: Vec<Thing>) {
         if self.things.get(pin) == Some(&things) {
             return;
@@ -38,7 +38,7 @@ impl Concerns {
         self.things.insert(pin.clone(), things);
     }
 
-    /// Forgets a pin.
+    /// Removes a ReleasePin.
     pub(super) fn forget(&mut self, pin: &Key) {
         for thing in self.things.remove(pin).into_iter().flatten() {
             if let Some(pins) = self.pins.get_mut(&thing) {
@@ -50,13 +50,13 @@ impl Concerns {
         }
     }
 
-    /// Returns the pins that refer to something.
+    /// Returns the ReleasePins that refer to an object.
     pub(super) fn of(&self, thing: &Thing) -> Vec<Key> {
         let pins = self.pins.get(thing).into_iter().flatten();
         pins.cloned().collect()
     }
 
-    /// Returns every pin that refers to anything.
+    /// Returns every ReleasePin of the index.
     pub(super) fn all(&self) -> Vec<Key> {
         self.things.keys().cloned().collect()
     }
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(concerns.of(&release("a-1")), [key("a-dev")]);
         assert_eq!(concerns.of(&dev), [key("a-dev"), key("b-dev")]);
         assert_eq!(concerns.of(&Thing::DataPlane(key("dev"))), []);
-        // It moves.
+        // The ReleasePin moves.
         concerns.note(&key("a-dev"), vec![release("a-2"), dev.clone()]);
         assert_eq!(concerns.of(&release("a-1")), []);
         assert_eq!(concerns.of(&release("a-2")), [key("a-dev")]);

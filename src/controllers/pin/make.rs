@@ -1,4 +1,5 @@
-//! From a pin to its RenderedRelease: resolve, keep a snapshot, render, write what differs.
+//! From a ReleasePin to its RenderedRelease: resolves the release, writes a snapshot, renders, and writes the
+//! objects that differ.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,33 +23,33 @@ use crate::api::{
     RenderedRelease, digest, labels, names,
 };
 use crate::connect::explain;
-use crate::engine::actions::release as release_action;
 use crate::engine::bodies::BodyError;
 use crate::engine::world::Key;
 use crate::render::{self, Inputs, Rendered};
 use crate::resolve::{self, Cause, ResolveError, content};
+use crate::subjects::release_pin::actions::release as release_action;
 
-/// What a RenderedRelease is made of; the same inputs make the same one.
+/// The inputs of a RenderedRelease; equal inputs give an equal RenderedRelease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Basis {
-    /// The pin, which owns what is made.
+    /// The uid of the ReleasePin, which owns the RenderedRelease.
     pin: String,
-    /// The release, whose content never changes.
+    /// The uid of the release, whose content never changes.
     release: String,
-    /// The environment and its generation.
+    /// The uid and the generation of the environment.
     environment: Option<(String, i64)>,
-    /// The settings and their generation.
+    /// The uid and the generation of each EnvSettings.
     settings: Vec<(String, i64)>,
 }
 
-/// Tells whether a release has its definitions, or some of them, by git reference.
+/// Returns whether a release has a definition by git reference.
 fn is_by_git(spec: &ReleaseSpec) -> bool {
     spec.component.git_ref.is_some()
         || spec.component_type_definition.git_ref.is_some()
         || spec.addons.iter().any(|addon| addon.git_ref.is_some())
 }
 
-/// What was made of a basis, and where it was written.
+/// The result of a render, and the RenderedRelease that it was written to.
 #[derive(Clone, Debug)]
 pub(super) struct Made {
     pub(super) basis: Basis,
@@ -56,13 +57,14 @@ pub(super) struct Made {
     pub(super) resources: usize,
     pub(super) warnings: Vec<String>,
     hash: String,
-    /// The RenderedRelease that was written, and its generation then.
+    /// The uid of the RenderedRelease, and its generation after the write.
     pub(super) uid: String,
     pub(super) generation: i64,
 }
 
 impl Made {
-    /// Tells whether what was written is still there; a row that is older than our write says nothing.
+    /// Returns whether the RenderedRelease that we wrote still exists unchanged. A row that is older than our
+    /// write proves nothing, so it returns true.
     fn stands(&self, row: Option<&Row>) -> bool {
         row.is_none_or(|row| {
             row.uid == self.uid
@@ -74,12 +76,12 @@ impl Made {
     }
 }
 
-/// What one attempt has to work with.
+/// The inputs of one reconcile.
 pub(super) struct Work<'a> {
     pub(super) room: &'a Room,
     pub(super) pin: &'a ReleasePin,
     pub(super) key: &'a Key,
-    /// The release that counts.
+    /// The name of the effective release.
     pub(super) release: &'a str,
     pub(super) environment: Option<Environment>,
     pub(super) settings: Vec<Settings>,
@@ -87,7 +89,7 @@ pub(super) struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Makes what the pin wants, or finds that it was made.
+    /// Renders and writes the RenderedRelease, unless that was done for the same inputs.
     pub(super) async fn make(&self) -> Result<Arc<Made>, Trouble> {
         let uid = self.release_uid().await?;
         let basis = self.basis(&uid);
@@ -145,8 +147,8 @@ impl Work<'_> {
         Ok(made)
     }
 
-    /// Refuses to change what runs where its settings are not known: without the kind EnvSettings, or while it
-    /// is being deleted, a ReleasePin has none, whatever somebody wrote.
+    /// Returns an error if the settings of a running component are unknown: if the kind EnvSettings is
+    /// missing or is being deleted, its objects are missing too, although the user did not delete them.
     async fn check_settings(&self) -> Result<(), Trouble> {
         let unknown = |why: &str| {
             let message = format!(
@@ -159,7 +161,7 @@ impl Work<'_> {
         if self.room.settings.is_absent() {
             return Err(unknown(&format!("the kind {kind} does not exist")));
         }
-        // A ReleasePin that this process rendered without settings has lost none.
+        // If this process rendered the ReleasePin without settings, no settings are lost.
         let had_none = match self.room.made(self.key) {
             Some(made) => made.basis.settings.is_empty(),
             None => self.row.is_none(),
@@ -204,7 +206,7 @@ impl Work<'_> {
         }
     }
 
-    /// Finds out which release has the name now. The read model may be behind; the server is not.
+    /// Returns the uid of the effective release. If the read model does not have it yet, asks the server.
     async fn release_uid(&self) -> Result<String, Trouble> {
         let known = {
             let world = self.room.base.feed().world();
@@ -244,7 +246,7 @@ impl Work<'_> {
         })
     }
 
-    /// Resolves a release. What was resolved before from the same references is not fetched again.
+    /// Resolves a release. Does not fetch references that a snapshot has resolved.
     async fn definitions(
         &self,
         spec: &ReleaseSpec,
@@ -262,7 +264,7 @@ impl Work<'_> {
         }
     }
 
-    /// Reads the definitions that a snapshot of the same references holds.
+    /// Returns the definitions from a snapshot with the same references.
     async fn of_snapshot(&self, references: &str) -> Option<Definitions> {
         let (name, uid) = {
             let world = self.room.base.feed().world();
@@ -283,16 +285,16 @@ impl Work<'_> {
             &name,
             Some(&uid),
         );
-        // One that cannot be read is made again.
+        // If the snapshot cannot be read, it is written again.
         let spec = as_release(&spec.await.ok()?)?;
         let resolved = resolve::resolve(&spec, &base.git).await.ok()?;
         let hash = resolved.definitions.content_hash();
         let expected = names::snapshot(&self.pin.spec.component, &self.pin.spec.environment, &hash);
-        // Somebody may have edited it.
+        // A user may have edited the snapshot.
         (*name == *expected).then_some(resolved.definitions)
     }
 
-    /// Writes a snapshot, unless it is there.
+    /// Writes a snapshot, if it does not exist.
     async fn keep(&self, snapshot: &Snapshot) -> Result<(), Trouble> {
         let there = {
             let world = self.room.base.feed().world();
@@ -363,10 +365,10 @@ impl Work<'_> {
         rendered.map_err(|error| lasting(condition::RENDER_FAILED, error.to_string()))
     }
 
-    /// Tells whether a RenderedRelease is what it should be, and nobody's but the pin's.
+    /// Returns whether a RenderedRelease has the desired content and belongs to this ReleasePin.
     fn is_written(&self, row: &Row, hash: &str) -> bool {
         let before = self.room.made(self.key);
-        // Of an edit that was looked at before only a newer one counts.
+        // An edit that an earlier reconcile has seen needs no second write; a newer edit does.
         let seen =
             before.is_some_and(|made| made.uid == row.uid && made.generation == row.generation);
         row.hash.as_deref() == Some(hash)
@@ -425,7 +427,7 @@ impl Work<'_> {
         }
     }
 
-    /// Applies an object of the pin's, and returns its metadata.
+    /// Applies an object that the ReleasePin owns, and returns its metadata.
     async fn apply<K>(
         &self,
         name: &str,
@@ -443,7 +445,7 @@ impl Work<'_> {
     }
 }
 
-/// A snapshot that is to be there.
+/// The desired snapshot.
 struct Snapshot {
     name: String,
     references: String,
@@ -454,7 +456,7 @@ struct Snapshot {
 
 impl Snapshot {
     fn of(pin: &ReleasePin, definitions: &Definitions, references: &str) -> Self {
-        // A release with everything embedded has the same copies, packed where they are large.
+        // A release with embedded definitions has the same content, compressed if it is large.
         let source = release_action::Source::Embedded;
         let packed = release_action::release(definitions, None, &source);
         let plain = release_action::size(&release_action::plain_spec(definitions));
@@ -506,7 +508,7 @@ impl Snapshot {
     }
 }
 
-/// Makes the object of something that a pin owns.
+/// Returns an object that the ReleasePin owns.
 fn owned<K: Resource<DynamicType = ()>>(
     pin: &ReleasePin,
     name: &str,
@@ -530,7 +532,7 @@ fn owned<K: Resource<DynamicType = ()>>(
     })
 }
 
-/// Reads a snapshot as a release that has everything embedded.
+/// Converts a snapshot to a release with embedded definitions.
 fn as_release(snapshot: &ComponentEnvSnapshotSpec) -> Option<ReleaseSpec> {
     let type_ = content::unpack(&snapshot.component_type_definition).ok()?;
     let type_name = type_.get("metadata")?.get("name")?.as_str()?.to_owned();

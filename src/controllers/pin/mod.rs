@@ -1,26 +1,26 @@
-//! The ReleasePin controller: from the release that counts to a RenderedRelease, and a status that says how
-//! far it came.
+//! The ReleasePin controller: it renders the effective release to a RenderedRelease, and reports its progress
+//! in the status.
 //!
-//! Everything that a pin refers to is followed by watches and kept in memory: releases, snapshots and
-//! environments in the read model that the controllers share, settings, data planes and what matters of
-//! rendered releases in tables of its own. A changed object reconciles the pins that looked at it, and no
-//! others. What a reconcile asks of the server:
+//! Watches keep every object that a ReleasePin refers to in memory: releases, snapshots and environments in
+//! the read model that the controllers share; settings, data planes and summaries of rendered releases in
+//! tables of this controller. A changed object triggers the reconcile of the ReleasePins that read it, and of
+//! no others. The requests of a reconcile:
 //!
 //! | when | reads | writes |
 //! |---|---|---|
 //! | nothing changed | none | none |
 //! | the health changed | none | the status |
-//! | a new pin, or a move | the release, if nobody read it yet | snapshot and rendered release, side by side; the claim and the audit entry where they are missing; the status |
+//! | a new ReleasePin, or a move | the release, if it is not cached | snapshot and rendered release, at the same time; the claim and the audit entry where they are missing; the status |
 //! | ... and its EnvSettings are gone | as above, and whether the kind EnvSettings is being deleted | as above |
-//! | ... that an engine made | whether its audit entry is there | as above |
+//! | ... that bowline's engine made | whether its audit entry exists | as above |
 //! | ... with git references | the snapshot of the same references, if there is one; else git | as above |
 //! | after a restart | the release | none |
 //!
-//! A body is read once for all pins that name it. Writes that do not wait for each other are sent
-//! together; the status comes last, so that a crash before it leaves the pin as one that was not seen.
+//! The body of a release is read once for all ReleasePins that name it. Independent writes are sent together;
+//! the status is written last, so that after a crash the next reconcile repeats the work.
 //!
-//! Nothing here talks to a data plane, and nothing here deletes: a release that is gone leaves what was
-//! applied of it as it is.
+//! This controller does not connect to data planes and deletes nothing: if a release is deleted, its applied
+//! resources stay.
 
 mod concerns;
 mod make;
@@ -46,40 +46,41 @@ use super::Context;
 use super::table::{Change, Table};
 use crate::api::{DataPlane, EnvSettings, Environment, ReleasePin, definitions, labels, names};
 use crate::connect::explain;
-use crate::engine::claim::{ClaimError, Claims};
-use crate::engine::ownership;
-use crate::engine::recording::Scribe;
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Freshness, Key, Source, World};
 use crate::render::Library;
+use crate::subjects::release_pin::claim::{ClaimError, Claims};
+use crate::subjects::release_pin::ownership;
+use crate::subjects::release_pin::recording::Scribe;
 use concerns::{Concerns, Thing};
 use make::{Made, Work};
 use rendered::{Row, Summary};
 use status::{Done, Step, Subject, Trouble};
 
-/// How many pins are worked on at a time.
+/// The number of ReleasePins that are reconciled at the same time.
 const AT_ONCE: u16 = 32;
 
-/// What of the read model has to be listed before anything can be said of a pin.
-const SOURCES: [Source; 3] = [Source::Releases, Source::Snapshots, Source::Environments];
+/// The sources of the read model that must be listed before the first reconcile.
+const SOURCES: [Source; 3] = [Source::RELEASES, Source::SNAPSHOTS, Source::ENVIRONMENTS];
 
-/// Why a pin is tried again.
+/// The reasons why the reconcile of a ReleasePin is retried.
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
-    /// A step could not be taken.
+    /// A step failed.
     #[error("{reason}: {message}")]
     Step {
         /// The reason in the condition.
         reason: &'static str,
-        /// What is wrong.
+        /// The explanation for the user.
         message: String,
     },
-    /// The target did not answer as it should.
+    /// A request to the target failed.
     #[error("{}", explain(.0))]
     Target(#[from] kube::Error),
 }
 
-/// Settings of one component in one environment; what they say changes with their generation.
+/// An EnvSettings object: the settings of one component in one environment. Two are equal if uid and
+/// generation are equal.
 #[derive(Clone, Debug)]
 struct Settings {
     uid: String,
@@ -104,7 +105,8 @@ impl Settings {
         }
     }
 
-    /// The pin that they are for; pins are named after their place.
+    /// Returns the key of the ReleasePin that the settings are for; a ReleasePin is named by component and
+    /// environment.
     fn place(key: &Key, settings: &Self) -> Key {
         let spec = &settings.object.spec;
         let pin = names::pin(&spec.owner.component_name, &spec.environment);
@@ -112,7 +114,7 @@ impl Settings {
     }
 }
 
-/// What the reconciles of all pins share.
+/// The state that the reconciles of all ReleasePins share.
 struct Room {
     base: Arc<Context>,
     library: Arc<Library>,
@@ -120,7 +122,7 @@ struct Room {
     planes: Arc<Table<()>>,
     rendered: Arc<Table<Row>>,
     concerns: Mutex<Concerns>,
-    /// What was made of each pin last.
+    /// The last render of each ReleasePin.
     made: Mutex<HashMap<Key, Arc<Made>>>,
 }
 
@@ -153,7 +155,7 @@ impl Room {
         locked(&self.made).remove(pin);
     }
 
-    /// Waits until everything that a pin can refer to was listed once.
+    /// Waits until every kind that a ReleasePin can refer to is listed.
     async fn ready(&self) {
         let listed = |world: &World| {
             let loaded = |source: &Source| match world.freshness(*source) {
@@ -168,12 +170,12 @@ impl Room {
         self.rendered.until_listed().await;
     }
 
-    /// Returns the pins that something concerns.
+    /// Returns the ReleasePins that refer to an object.
     fn concerned(&self, thing: &Thing) -> Vec<Key> {
         locked(&self.concerns).of(thing)
     }
 
-    /// Returns the pins that a change of the read model concerns.
+    /// Returns the ReleasePins that a change of the read model concerns.
     fn touched(&self, touched: &Touched) -> Vec<Key> {
         let Some(key) = &touched.key else {
             return match SOURCES.contains(&touched.source) {
@@ -182,19 +184,19 @@ impl Room {
             };
         };
         match touched.source {
-            Source::Releases => self.concerned(&Thing::Release(key.clone())),
-            Source::Environments => self.concerned(&Thing::Environment(key.clone())),
-            // One that is there is as it was made; one that is gone has to be made again.
-            Source::Snapshots if self.base.feed().world().snapshot(key).is_none() => {
+            Source::RELEASES => self.concerned(&Thing::Release(key.clone())),
+            Source::ENVIRONMENTS => self.concerned(&Thing::Environment(key.clone())),
+            // A snapshot never changes; a deleted snapshot has to be written again.
+            Source::SNAPSHOTS if self.base.feed().world().snapshot(key).is_none() => {
                 let pins = self.concerned(&Thing::Snapshot(key.clone()));
                 pins.iter().for_each(|pin| self.forget(pin));
                 pins
             }
-            Source::Snapshots | Source::Pins | Source::Pipelines => Vec::new(),
+            _ => Vec::new(),
         }
     }
 
-    /// Returns the pins that changed settings are for, or were.
+    /// Returns the ReleasePins of settings, before and after a change.
     fn resettled(change: &Change<Settings>) -> Vec<Key> {
         let sides = change.before.iter().chain(&change.after);
         let mut pins: Vec<Key> = sides.map(|row| Settings::place(&change.key, row)).collect();
@@ -202,7 +204,7 @@ impl Room {
         pins
     }
 
-    /// Everything that makes a pin be looked at again, beside itself.
+    /// Returns the ReleasePins to reconcile after a change of another object.
     fn triggers(self: &Arc<Self>) -> impl Stream<Item = ObjectRef<ReleasePin>> + Send + use<> {
         let base = &self.base;
         let room = self.clone();
@@ -225,7 +227,7 @@ impl Room {
             .rendered
             .follow(base.all::<Summary>(), |it| Row::of(&it));
         let rendered = rendered.map(move |change| {
-            // What is gone has to be made again; what is back is another.
+            // A deleted RenderedRelease has to be written again, and the new one has another uid.
             if change.after.is_none() {
                 room.forget(&change.key);
             }
@@ -243,7 +245,7 @@ impl Room {
     }
 }
 
-/// Runs the controller until it is told to stop.
+/// Runs the controller until the stop future is ready.
 pub async fn run(context: Arc<Context>, stop: impl Future<Output = ()> + Send + Sync + 'static) {
     let room = Room::new(context.clone());
     let controller = Controller::new(context.all::<ReleasePin>(), watcher::Config::default())
@@ -255,11 +257,11 @@ pub async fn run(context: Arc<Context>, stop: impl Future<Output = ()> + Send + 
     .await;
 }
 
-/// Makes one pin so.
+/// Reconciles one ReleasePin.
 async fn reconcile(pin: Arc<ReleasePin>, room: Arc<Room>) -> Result<Action, PinError> {
     let key = Key::new(&pin.namespace().unwrap_or_default(), &pin.name_any());
     if pin.metadata.deletion_timestamp.is_some() {
-        // What it owns goes with it.
+        // The server deletes the objects that it owns.
         room.forget(&key);
         locked(&room.concerns).forget(&key);
         return Ok(Action::await_change());
@@ -272,7 +274,8 @@ async fn reconcile(pin: Arc<ReleasePin>, room: Arc<Room>) -> Result<Action, PinE
         complete(&room, &pin, &key, now),
     );
     let (found, written) = match pin.operation() {
-        // Who moved it is about to claim and record it; what they leave out is written after them.
+        // The actor of the operation is about to write the claim and the audit entry; we write only those
+        // that are missing afterwards.
         Ok(Some(_)) => (making.await, completing.await),
         _ => futures::join!(making, completing),
     };
@@ -286,7 +289,7 @@ async fn reconcile(pin: Arc<ReleasePin>, room: Arc<Room>) -> Result<Action, PinE
         &found,
         now,
     );
-    // What the record lacks is written before the pin counts as seen.
+    // The audit entry is written before the status reports the generation as observed.
     written?;
     if pin.status.as_ref() != Some(&status) {
         write_status(&room, &pin, status).await?;
@@ -300,7 +303,7 @@ async fn reconcile(pin: Arc<ReleasePin>, room: Arc<Room>) -> Result<Action, PinE
     }
 }
 
-/// Makes what the pin wants, and looks how it is.
+/// Renders and writes the RenderedRelease, and reads its health.
 async fn make(room: &Room, pin: &ReleasePin, key: &Key, release: &str) -> Result<Done, Trouble> {
     let beside = |name: &str| Key::new(&key.namespace, name);
     let place = beside(&pin.spec.environment);
@@ -318,12 +321,12 @@ async fn make(room: &Room, pin: &ReleasePin, key: &Key, release: &str) -> Result
         things.extend(environment.map(|found| Thing::DataPlane(plane_of(found))));
         locked(&room.concerns).note(key, things);
     };
-    // Noted before it is looked at: what changes in between is heard of.
+    // Register before the read, so that a change in between triggers a reconcile.
     let look = || room.base.feed().world().environment(&place).cloned();
     note(look().as_ref());
     let mut environment = look();
     if environment.is_none() {
-        // The read model may be behind; the server is not.
+        // The read model may be behind the server.
         let environments = room.base.within::<Environment>(&key.namespace);
         let found = environments.get_opt(&pin.spec.environment).await;
         environment = found.map_err(|error| make::unread(Step::Render, &error))?;
@@ -333,7 +336,7 @@ async fn make(room: &Room, pin: &ReleasePin, key: &Key, release: &str) -> Result
         (&spec.owner.component_name, &spec.environment)
             == (&pin.spec.component, &pin.spec.environment)
     };
-    // Two places can come to the same name.
+    // The name can be the same for two pairs of component and environment.
     let settings = room
         .settings
         .at(key)
@@ -364,7 +367,7 @@ async fn make(room: &Room, pin: &ReleasePin, key: &Key, release: &str) -> Result
     })
 }
 
-/// Writes what others left out: the claims of what the pin names, and the record of its change.
+/// Writes the missing metadata: the claims of the named releases, and the audit entry of the change.
 async fn complete(
     room: &Room,
     pin: &ReleasePin,
@@ -383,7 +386,7 @@ async fn complete(
         let operation = pin.operation().ok().flatten();
         let operation = operation.map_or_else(|| "controller".to_owned(), |known| known.id);
         match Claims::place(&room.base.client, &operation, vec![claimed], now).await {
-            // The pin names it already, good or bad, there or not: its condition says the rest.
+            // The ReleasePin names the release in any case; a condition reports a bad or missing release.
             Ok(_) | Err(ClaimError::Bad(_) | ClaimError::Gone(_) | ClaimError::Deleting(_)) => {}
             Err(ClaimError::Target(error)) => return Err(error.into()),
         }
@@ -400,7 +403,7 @@ async fn complete(
     Ok(())
 }
 
-/// Writes the status over the pin as it was read, and no later.
+/// Writes the status, with the resourceVersion of the ReleasePin that was read as precondition.
 async fn write_status(
     room: &Room,
     pin: &ReleasePin,
@@ -418,19 +421,19 @@ async fn write_status(
     };
     match pins.replace_status(&pin.name_any(), &ours, &written).await {
         Ok(_) => Ok(()),
-        // It changed or is gone, and the watch is about to say so.
+        // The ReleasePin changed or is deleted; the watch will report it.
         Err(kube::Error::Api(answer)) if matches!(answer.code, 404 | 409) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Says when the move was asked for that the pin is at.
+/// Returns the time of the operation that moved the ReleasePin last.
 fn asked_at(pin: &ReleasePin) -> Option<Timestamp> {
     let operation = pin.operation().ok().flatten();
     operation.map(|operation| operation.at.0)
 }
 
-/// Says when the pin has to be looked at again though nothing changes: when a hold ends.
+/// Returns the time of the next reconcile without a change: the end of the next hold.
 fn next_look(pin: &ReleasePin, now: Timestamp) -> Action {
     let active = pin.spec.active_holds(now);
     let ends = active.filter_map(|hold| Some(hold.until.as_ref()?.0));

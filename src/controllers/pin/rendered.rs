@@ -1,7 +1,7 @@
-//! What a pin has to know of its RenderedRelease: which one it is, what it was rendered to, how it is.
+//! A summary of a RenderedRelease: its identity, the hash of its content, its health.
 //!
-//! They are large, with the status of every resource in them. Only what is needed is parsed, and only a
-//! row of it is kept, so that a change that means nothing to the pin is none.
+//! RenderedReleases are large, because they contain the status of every resource. Only the needed fields are
+//! parsed and only a row is kept, so a change that does not concern the ReleasePin triggers nothing.
 
 use std::borrow::Cow;
 
@@ -73,29 +73,29 @@ impl Resource for Summary {
     }
 }
 
-/// What is kept of a RenderedRelease.
+/// The row that is kept of a RenderedRelease.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Row {
     pub(super) uid: String,
     pub(super) generation: i64,
-    /// The hash of what was rendered to it.
+    /// The hash of the rendered content.
     pub(super) hash: Option<String>,
-    /// The uid of the pin that it was made for.
+    /// The uid of the ReleasePin that owns it.
     pub(super) owner: Option<String>,
     pub(super) deleting: bool,
-    /// Whether somebody else has written its spec.
+    /// Whether another field manager has written its spec.
     pub(super) edited: bool,
-    /// What its status says of its present generation.
+    /// The status, if it is of the current generation.
     pub(super) report: Option<Report>,
 }
 
-/// How the resources of a RenderedRelease are.
+/// The health of the resources of a RenderedRelease.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Report {
     pub(super) applied: Option<Word>,
     pub(super) ready: Option<Word>,
     pub(super) health: Health,
-    /// What the resource says that is worst off.
+    /// The message of the resource with the worst health.
     pub(super) worst: Option<String>,
 }
 
@@ -108,7 +108,7 @@ pub(super) struct Word {
 }
 
 impl Row {
-    /// Keeps what matters of a RenderedRelease.
+    /// Returns the row of a RenderedRelease.
     pub(super) fn of(rendered: &Summary) -> Self {
         let metadata = &rendered.metadata;
         let generation = metadata.generation.unwrap_or_default();
@@ -128,7 +128,7 @@ impl Row {
     }
 }
 
-/// Tells whether somebody other than the controller owns something of the spec.
+/// Returns whether a field manager other than the controller owns a field of the spec.
 fn is_edited(metadata: &ObjectMeta) -> bool {
     metadata.managed_fields.iter().flatten().any(|entry| {
         let fields = entry.fields_v1.as_ref();
@@ -141,7 +141,7 @@ impl Report {
     fn of(status: &SummaryStatus, generation: i64) -> Self {
         let word = |type_| {
             let found = condition::find(&status.conditions, type_)?;
-            // One of an older generation says nothing of this one.
+            // A condition of an older generation is out of date.
             let current = found.observed_generation.is_none_or(|of| of >= generation);
             current.then(|| Word {
                 status: found.status.clone(),

@@ -1,8 +1,8 @@
-//! The status of a pin, of what was found out: a pure function, so that every way out can be tried as a
-//! table.
+//! Computes the status of a ReleasePin from the result of a reconcile. It is a pure function, so the tests
+//! are tables.
 //!
-//! Nothing is said of health that is older than what was applied. What was applied before stays as it is
-//! whatever goes wrong, and the status says both.
+//! The status never reports a health that is older than the applied release. If a step fails, the resources
+//! of the applied release stay, and the status reports both.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -13,12 +13,12 @@ use crate::api::pin::{Outcome, ReleasePinStatus};
 use crate::api::rendered::Health;
 use crate::text;
 
-/// How many characters of a message are kept: what a person reads, and not the whole of a long list.
+/// The longest message of a condition, in characters.
 const MESSAGE: usize = 4_000;
-/// How many characters an outcome keeps of why it is so.
+/// The longest explanation of an outcome, in characters.
 const WHY: usize = 400;
 
-/// The steps from a pin to what runs, in their order.
+/// The steps from a ReleasePin to running resources, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
     Resolve,
@@ -36,18 +36,18 @@ impl Step {
     }
 }
 
-/// Why a step could not be taken.
+/// The reason why a step failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Trouble {
     pub(super) step: Step,
     pub(super) reason: &'static str,
     pub(super) message: String,
-    /// Whether it may go away without a change that a watch tells.
+    /// Whether a retry can help: the cause can go away without a watch event.
     pub(super) may_pass: bool,
 }
 
 impl Trouble {
-    /// Something that only a change of what we watch can mend.
+    /// A failure that only a change of a watched object can fix.
     pub(super) fn lasting(step: Step, reason: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
         Self {
@@ -58,7 +58,7 @@ impl Trouble {
         }
     }
 
-    /// Something that is tried again.
+    /// A failure that is retried.
     pub(super) fn passing(step: Step, reason: &'static str, message: impl Into<String>) -> Self {
         let lasting = Self::lasting(step, reason, message);
         Self {
@@ -68,37 +68,37 @@ impl Trouble {
     }
 }
 
-/// What was applied, and what the data plane says of it.
+/// The result of an apply, and the report of the data plane.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Done {
     pub(super) snapshot: String,
     pub(super) resources: usize,
     pub(super) warnings: Vec<String>,
-    /// What is said of exactly what was applied; nothing where that is not known yet.
+    /// The report of exactly this apply. None: no report yet.
     pub(super) report: Option<Report>,
-    /// The data plane that the environment names, where it is not there.
+    /// The data plane that the environment names, if it does not exist.
     pub(super) no_plane: Option<String>,
 }
 
-/// The pin that the status is of.
+/// The ReleasePin of the status.
 pub(super) struct Subject<'a> {
     pub(super) generation: i64,
-    /// The release that counts.
+    /// The name of the effective release.
     pub(super) release: &'a str,
-    /// When it was asked for, where somebody said so.
+    /// The time of the operation that chose it, if it is known.
     pub(super) since: Option<Timestamp>,
 }
 
-/// How what was applied is doing.
+/// The judgement on the applied resources.
 struct Verdict {
     ready: Status,
     reason: String,
     message: String,
-    /// Whether it is healthy, where that is certain.
+    /// Whether the release is healthy. None: not known.
     healthy: Option<bool>,
 }
 
-/// Computes the status of a pin.
+/// Computes the status of a ReleasePin.
 pub(super) fn status(
     before: &ReleasePinStatus,
     pin: &Subject<'_>,
@@ -117,7 +117,7 @@ pub(super) fn status(
             ready: step_failed(trouble),
             reason: trouble.reason.to_owned(),
             message: failed(trouble, before),
-            // What was applied before runs on, and is as well as it was.
+            // The resources that were applied before still run, with the same health.
             healthy: match before.applied_release.as_deref() == Some(pin.release) {
                 false if trouble.reason != condition::READ_FAILED => Some(false),
                 _ => None,
@@ -147,7 +147,7 @@ pub(super) fn status(
     status
 }
 
-/// Nothing follows from what could not be read.
+/// Returns Unknown after a failed read, else False.
 fn step_failed(trouble: &Trouble) -> Status {
     match trouble.reason {
         condition::READ_FAILED => Status::Unknown,
@@ -155,7 +155,7 @@ fn step_failed(trouble: &Trouble) -> Status {
     }
 }
 
-/// Says of one step whether it was taken.
+/// Returns the condition of one step.
 fn step_taken(
     step: Step,
     release: &str,
@@ -214,7 +214,7 @@ fn step_taken(
     }
 }
 
-/// Says what is wrong, and what runs all the same.
+/// Returns the message of a failure, and the release whose resources stay.
 fn failed(trouble: &Trouble, before: &ReleasePinStatus) -> String {
     match &before.applied_release {
         Some(runs) => format!("{}; the resources of {runs} stay", trouble.message),
@@ -222,7 +222,7 @@ fn failed(trouble: &Trouble, before: &ReleasePinStatus) -> String {
     }
 }
 
-/// Judges what was applied by what the data plane says of it, and of nothing older.
+/// Judges an apply by the report of the data plane on exactly this apply.
 fn applied(done: &Done, release: &str) -> Verdict {
     if let Some(plane) = &done.no_plane {
         return Verdict {
@@ -266,7 +266,7 @@ fn applied(done: &Done, release: &str) -> Verdict {
             healthy: Some(false),
         };
     }
-    // Without a word of its own, a rendered release is ready when its resources are.
+    // Without a Ready condition, a rendered release is ready when its resources are healthy.
     let well = matches!(report.health, Health::Healthy | Health::Suspended);
     let ready = is(&report.ready, Status::True) || (report.ready.is_none() && well);
     match (ready, &report.ready) {
@@ -288,10 +288,10 @@ fn applied(done: &Done, release: &str) -> Verdict {
     }
 }
 
-/// Writes down what became of the move that the pin is at.
+/// Records the outcome of the current revision.
 ///
-/// While resources move, an outcome stays healthy that was: a replica more or less does not make a release
-/// that runs well one that never did. What keeps us from applying anew says nothing of what runs.
+/// An outcome that was healthy stays healthy while resources progress: a scaling does not make a healthy
+/// release unhealthy. A failure before the apply does not change the health of the running resources.
 fn note(
     status: &mut ReleasePinStatus,
     pin: &Subject<'_>,

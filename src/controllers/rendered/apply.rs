@@ -1,10 +1,10 @@
-//! Applies one resource, where that is needed and where the object is ours to change.
+//! Applies one resource, if it differs and the object belongs to the release.
 //!
-//! What is not there is made. What is ours is applied by force: what a RenderedRelease says of a field
-//! counts, whoever changed it. What is somebody else's is left as it is and reported, even where not one
-//! field would conflict, for what is applied is also deleted one day; the annotation `bowline.dev/adopt`
-//! hands it over. Nothing is sent for an object that is as it was left: the hash of our fields, which
-//! changes with each of them, is compared with the one that was written down.
+//! A missing object is created. An object of this release is applied by force: the RenderedRelease decides
+//! the value of its fields, whoever changed them. An object of another owner is not changed but reported,
+//! even if no field conflicts, because an applied object is deleted one day; the annotation
+//! `bowline.dev/adopt` hands it over. An unchanged object costs no request: the hash of the fields that we
+//! applied is compared with the hash in the inventory.
 
 use std::sync::Arc;
 
@@ -16,19 +16,19 @@ use super::watch::Sync;
 use crate::api::labels;
 use crate::api::rendered::{Health, ResourceStatus};
 
-/// Why a resource was not applied.
+/// The reasons why a resource was not applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// The data plane did not take it.
+    /// The request to the data plane failed.
     #[error("{0}")]
     Request(#[from] RequestError),
-    /// Somebody else made it.
+    /// Another tool owns an object of this name.
     #[error(
         "an object that bowline does not own already has this name{}; rename one of them, delete the object, or give it to bowline with the annotation {}={}",
         by(.0), labels::ADOPT, labels::ADOPT_TRUE
     )]
     Foreign(Vec<String>),
-    /// Another RenderedRelease has it.
+    /// Another RenderedRelease owns the object.
     #[error("it belongs to the RenderedRelease {1} in namespace {0}; rename one of them")]
     OfAnother(String, String),
 }
@@ -40,18 +40,18 @@ fn by(managers: &[String]) -> String {
     }
 }
 
-/// What is done about an object.
+/// The action for an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It is as it should be, or has to go before it can be made again.
+    /// Do nothing: the object is up to date, or must be deleted before it is created again.
     Leave,
-    /// It is made, unless somebody is faster.
+    /// Create the object, without force.
     Make,
-    /// It is put right.
+    /// Apply the object by force.
     Force,
 }
 
-/// Decides what is done about an object.
+/// Chooses the action for an object, or returns why it must not be changed.
 pub fn step(
     desired: &Desired,
     live: Option<&Live>,
@@ -70,7 +70,7 @@ pub fn step(
     }
 }
 
-/// Makes a resource be as it should; returns the object as it is then.
+/// Applies a resource if needed, and returns the live object.
 pub async fn apply(
     plane: &Plane,
     desired: &Desired,
@@ -92,26 +92,26 @@ pub async fn apply(
     if let Err(error) = &answer
         && error.code() == Some(404)
     {
-        // The namespace is gone, or the kind: neither is what it was taken for.
+        // The cached namespace or kind no longer exists.
         lock(&plane.namespaces).remove(&identity.namespace);
         plane.doubt(kind);
     }
     Ok(answer?)
 }
 
-/// Looks at an object: as the watch shows it, else as the data plane says.
+/// Returns the live object from the watch; if the watch does not have it, from the data plane.
 async fn look(plane: &Plane, desired: &Desired) -> Result<Option<Arc<Live>>, RequestError> {
     let identity = &desired.identity;
     let watch = plane.watch(&desired.kind);
     if watch.sync() == Sync::Current
         && let Some((live, age)) = watch.get(&identity.namespace, &identity.name)
     {
-        // A watch can die without a word. What should move and was not seen for long is asked for.
+        // A watch can fail without an error. A progressing object without a recent event is read again.
         let is_doubtful = live.verdict.health == Health::Progressing && age >= pause::MOVING;
         if !is_doubtful {
             return Ok(Some(live));
         }
     }
-    // What the watch does not show may be there without our labels.
+    // The object may exist without our labels, so the watch does not show it.
     plane.read(&desired.kind, identity).await
 }

@@ -1,7 +1,8 @@
-//! Why a workload does not become ready: its own status seldom says, its pods do.
+//! The reason why a workload does not become ready. The status of a workload seldom names it; the status of
+//! its pods does.
 //!
-//! They are asked for only when a workload has not been ready for a while, once in a while, and only those
-//! count that run the wanted images: what crashed before may still be there.
+//! The pods are read only if a workload is not ready for a while, and not often. Only pods with the desired
+//! images are used, because crashed pods of an older template may still exist.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -20,12 +21,12 @@ use super::plane::{Plane, lock};
 use crate::api::Object;
 use crate::api::rendered::Health;
 
-/// How many pods of a workload are looked at.
+/// The number of pods that are read of a workload.
 const PODS: u32 = 50;
-/// After that long nothing is remembered of a workload that nobody asks about.
+/// The time after which the cause of a workload is dropped from memory.
 const FORGOTTEN: Duration = Duration::from_secs(3600);
 
-/// What is known of workloads that are not ready, by uid.
+/// The known causes of workloads that are not ready, by uid.
 #[derive(Default)]
 pub struct Causes {
     known: Mutex<HashMap<String, Cause>>,
@@ -38,7 +39,7 @@ struct Cause {
     why: Option<String>,
 }
 
-/// Says how a workload is, by its status and, where that is not ready, by its pods.
+/// Returns the health of a workload by its status and, if it is not ready, by its pods.
 pub async fn verdict(plane: &Plane, desired: &Desired, live: &Live) -> Verdict {
     let verdict = live.verdict.clone();
     let is_unwell = matches!(verdict.health, Health::Progressing | Health::Degraded);
@@ -56,7 +57,7 @@ pub async fn verdict(plane: &Plane, desired: &Desired, live: &Live) -> Verdict {
     if is_due {
         let api: Api<Pod> = Api::namespaced(plane.client.clone(), &desired.identity.namespace);
         let params = ListParams::default().labels(&selector).limit(PODS);
-        // Whether pods may be read does not decide whether a release can be deployed.
+        // A missing right to read pods must not stop a deployment.
         if let Ok(pods) = plane.ask(api.list(&params)).await {
             cause.why = pods.items.iter().find_map(|pod| trouble(pod, desired));
         }
@@ -66,7 +67,7 @@ pub async fn verdict(plane: &Plane, desired: &Desired, live: &Live) -> Verdict {
     let Some(why) = cause.why else {
         return verdict;
     };
-    // "2 of 5 ready, 3 of 5 updated": how many is worth keeping, what else it waits for is not.
+    // "2 of 5 ready, 3 of 5 updated": only the first part is kept.
     let message = verdict.message.unwrap_or_default();
     let ready = message.split(',').next().unwrap_or_default();
     Verdict::new(Health::Degraded, format!("{ready}, {why}"))
@@ -87,7 +88,7 @@ fn known(causes: &Mutex<HashMap<String, Cause>>, uid: &str) -> Cause {
     cause
 }
 
-/// The labels that the pods of a workload have; none for what has no pods.
+/// Returns the label selector of the pods of a workload. None: the kind has no pods.
 fn selector(desired: &Desired) -> Option<String> {
     let identity = &desired.identity;
     match (identity.group.as_str(), identity.kind.as_str()) {
@@ -102,7 +103,8 @@ fn selector(desired: &Desired) -> Option<String> {
     }
 }
 
-/// Why a container of a pod does not run, where the pod runs the wanted images.
+/// Returns why a container of a pod does not run. None: it runs, or the pod has other images than the desired
+/// ones.
 fn trouble(pod: &Pod, desired: &Desired) -> Option<String> {
     let template = desired.object.pointer("/spec/template/spec/containers");
     let wanted = template.and_then(Value::as_array)?;

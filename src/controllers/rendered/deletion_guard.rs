@@ -1,10 +1,10 @@
-//! Stops the cleanup of a RenderedRelease that is deleted only because something larger is: its kind, the
-//! kind of its ReleasePin, or its namespace. Such a deletion reaches every RenderedRelease at once, and the
-//! cleanup would remove production.
+//! Stops the cleanup of a RenderedRelease that is deleted only as a part of a larger deletion: of its kind,
+//! of the kind of its ReleasePin, or of its namespace. Such a deletion reaches every RenderedRelease at once,
+//! and the cleanup would remove production.
 //!
-//! A person asks for the cleanup with the annotation [`labels::REMOVE_RUNNING`] on the RenderedRelease or,
-//! where its namespace is being deleted, on the namespace. Its value names the deletion that it is about, so
-//! that an annotation which was left behind asks for nothing.
+//! A user requests the cleanup with the annotation [`labels::REMOVE_RUNNING`] on the RenderedRelease or,
+//! where its namespace is being deleted, on the namespace. Its value names the deletion, so that an old
+//! annotation has no effect on a later deletion.
 
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -15,17 +15,17 @@ use super::State;
 use crate::api::{ReleasePin, RenderedRelease, labels};
 use crate::connect::explain;
 
-/// The metadata of the objects that a RenderedRelease depends on; `None` for one that is not there.
+/// The metadata of the objects that a RenderedRelease depends on. `None`: the object does not exist.
 #[derive(Debug, Default)]
 struct Surroundings {
     kind: Option<ObjectMeta>,
-    /// Absent where no ReleasePin owns the RenderedRelease.
+    /// None: no ReleasePin owns the RenderedRelease.
     pin_kind: Option<Option<ObjectMeta>>,
     namespace: Option<ObjectMeta>,
 }
 
-/// Returns why the resources of a RenderedRelease that is being deleted stay, with what the user can do;
-/// `None` where the cleanup may go on. Where the server does not tell, they stay.
+/// Returns why the resources of a RenderedRelease that is being deleted stay, and how the user can continue.
+/// `None`: the cleanup may go on. If a request fails, the resources stay.
 pub(super) async fn objection(state: &State, release: &RenderedRelease) -> Option<String> {
     if is_wanted(&release.metadata) {
         return None;
@@ -94,25 +94,25 @@ impl Surroundings {
     }
 }
 
-/// Returns the name of the deletion of an object, which is its time; none where it is not being deleted.
+/// Returns the name of the deletion of an object, which is its time. None: the object is not being deleted.
 pub fn deletion(metadata: &ObjectMeta) -> Option<String> {
     let time = metadata.deletion_timestamp.as_ref()?.0;
     Some(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
-/// Tells whether a person asked for the cleanup that the deletion of an object begins.
+/// Returns whether a user requested the cleanup for this deletion.
 pub fn is_wanted(metadata: &ObjectMeta) -> bool {
     let annotations = metadata.annotations.as_ref();
     let asked = annotations.and_then(|annotations| annotations.get(labels::REMOVE_RUNNING));
     asked.is_some() && asked == deletion(metadata).as_ref()
 }
 
-/// Tells whether something is not there or will not be for long.
+/// Returns whether an object does not exist or is being deleted.
 fn is_going(found: Option<&ObjectMeta>) -> bool {
     found.is_none_or(|found| found.deletion_timestamp.is_some())
 }
 
-/// Tells whether an object is older than a kind. No ReleasePin outlives its kind, so a RenderedRelease that
+/// Returns whether an object is older than a kind. No ReleasePin outlives its kind, so a RenderedRelease that
 /// is older than the kind of its ReleasePin lost it when an earlier definition of the kind was deleted.
 fn is_older(object: &ObjectMeta, kind: Option<&ObjectMeta>) -> bool {
     let created = |metadata: &ObjectMeta| metadata.creation_timestamp.as_ref().map(|time| time.0);
@@ -122,7 +122,7 @@ fn is_older(object: &ObjectMeta, kind: Option<&ObjectMeta>) -> bool {
     }
 }
 
-/// Tells whether a ReleasePin owns an object.
+/// Returns whether a ReleasePin owns an object.
 fn is_of_pin(metadata: &ObjectMeta) -> bool {
     let version = ReleasePin::api_version(&());
     let (group, _) = version.split_once('/').unwrap_or_default();
@@ -175,7 +175,7 @@ mod tests {
         for (kind_found, pin_kind_found, namespace, reason) in [
             (there(), Some(there()), there(), None),
             (there(), None, there(), None),
-            // Only the kind of an owner can be younger than the object.
+            // Only the kind of the owner can be younger than the object.
             (newer(), None, there(), None),
             (going(), Some(there()), there(), Some(kind)),
             (None, None, there(), Some(kind)),
@@ -185,7 +185,7 @@ mod tests {
             (there(), Some(there()), going(), Some("namespace shop")),
             (there(), Some(there()), None, Some("namespace shop")),
             (there(), Some(there()), marked(AFTER), None),
-            // A value of another deletion, or of none.
+            // A value of another deletion, or an invalid value.
             (
                 there(),
                 Some(there()),

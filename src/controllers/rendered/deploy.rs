@@ -1,5 +1,5 @@
-//! One pass over the resources of a release: namespaces, apply, what is stale. Everything is attempted and
-//! every error kept.
+//! One pass over the resources of a release: create namespaces, apply resources, delete stale objects. A
+//! failure does not stop the pass; all errors are collected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,54 +19,54 @@ use super::prune::{self, Held, is_namespace};
 use crate::api::rendered::{Health, RenderedRelease, ResourceStatus};
 use crate::engine::diff::Identity;
 
-/// What is known of a wanted resource after the pass.
+/// The state of a desired resource after the pass.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Its id.
+    /// The id of the resource.
     pub id: String,
-    /// What tells it from others.
+    /// The group, kind, namespace and name.
     pub identity: Identity,
-    /// The version that it was applied in.
+    /// The API version that was applied.
     pub version: String,
-    /// The object and how it is, where it is there and ours.
+    /// The live object and its health, if it exists and belongs to the release.
     pub live: Option<(Arc<Live>, Verdict)>,
-    /// The hash of what was applied.
+    /// The hash of the applied fields.
     pub applied: Option<String>,
-    /// Why it was not applied.
+    /// The reason why the resource was not applied.
     pub problem: Option<String>,
 }
 
-/// What became of what is no longer wanted.
+/// The result of the deletion of stale objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pruned {
-    /// Nothing is left.
+    /// No stale object is left.
     Done,
-    /// It waits until everything is applied.
+    /// The deletion waits until all resources are applied.
     Waiting,
-    /// Nothing is deleted, for the live state of some kinds is not known.
+    /// Nothing is deleted, because the live state of these kinds is not known.
     Blind(Vec<Blind>),
-    /// It is being deleted.
+    /// Stale objects are being deleted.
     Removing,
-    /// Some of it could not be deleted.
+    /// Some stale objects could not be deleted.
     Failed(Vec<String>),
 }
 
 /// The result of a pass.
 #[derive(Debug)]
 pub struct Deployed {
-    /// The wanted resources, in the order of the spec.
+    /// The desired resources, in the order of the spec.
     pub found: Vec<Found>,
-    /// What is still there and no longer wanted.
+    /// The stale objects that still exist.
     pub left: Vec<Held>,
-    /// What became of it.
+    /// The result of their deletion.
     pub pruned: Pruned,
-    /// The kinds of which everything that is there was seen, by group and name.
+    /// The kinds whose live objects are all known, by group and name.
     pub seen: BTreeSet<(String, String)>,
-    /// Whether a request was not answered.
+    /// Whether a request got no answer.
     pub unanswered: bool,
 }
 
-/// Makes a data plane have what a release says; `namespace` is the environment's.
+/// Makes a data plane match a release. `namespace` is the default namespace of the environment.
 pub async fn deploy(
     plane: &Plane,
     release: &RenderedRelease,
@@ -79,7 +79,7 @@ pub async fn deploy(
         owner,
     };
     let (wanted, mut found, mut unanswered) = pass.wanted(namespace).await;
-    // A namespace that the release brings along is applied, not made.
+    // If the release contains a namespace, it is applied like any resource, not created before.
     let (brought, others): (Vec<_>, Vec<_>) = wanted
         .into_iter()
         .partition(|(_, desired)| is_namespace(&desired.identity));
@@ -98,7 +98,7 @@ pub async fn deploy(
         }
     }
     let rest = match unanswered {
-        // A data plane that does not answer is not asked for more.
+        // No more requests to a data plane that does not answer.
         true => Rest::unseen(),
         false => pass.prune(&found).await,
     };
@@ -111,7 +111,7 @@ pub async fn deploy(
     }
 }
 
-/// What is there beside the wanted.
+/// The stale objects of a release, and the result of their deletion.
 struct Rest {
     left: Vec<Held>,
     pruned: Pruned,
@@ -136,7 +136,7 @@ struct Pass<'a> {
     owner: &'a Owner,
 }
 
-/// What became of one resource.
+/// The result of applying one resource.
 struct Outcome {
     live: Option<(Arc<Live>, Verdict)>,
     applied: Option<String>,
@@ -153,7 +153,8 @@ impl Outcome {
 }
 
 impl Pass<'_> {
-    /// Reads the spec: what can be applied, each with its place among all, and what is known of all so far.
+    /// Reads the spec. Returns the resources that can be applied, each with its index, the state of all
+    /// resources so far, and whether a request got no answer.
     async fn wanted(&self, namespace: &str) -> (Vec<(usize, Desired)>, Vec<Found>, bool) {
         let mut wanted = Vec::new();
         let mut all = Vec::new();
@@ -200,7 +201,7 @@ impl Pass<'_> {
         (wanted, all, unanswered)
     }
 
-    /// Makes sure that the namespaces of resources are there, but for those that the release brings along.
+    /// Creates the namespaces of the resources, except the namespaces that the release contains.
     async fn spaces(
         &self,
         brought: &[(usize, Desired)],
@@ -248,12 +249,12 @@ impl Pass<'_> {
         known: Option<&ResourceStatus>,
         is_namespace_new: bool,
     ) -> Outcome {
-        // At the beginning it is cheaper to wait for a list than to ask for each object.
+        // After a start, one list is cheaper than one request per object.
         let watch = self.plane.watch(&desired.kind);
         let _ = watch.settled(self.plane.settings.deadline).await;
         match apply(self.plane, desired, self.owner, known, is_namespace_new).await {
             Ok(live) => Outcome {
-                // One that has to go first is not applied by having been left.
+                // An object that is being deleted was not applied.
                 applied: match live.deleting {
                     true => None,
                     false => desired.applied(&live),
@@ -279,12 +280,12 @@ impl Pass<'_> {
         entries.map(|entry| (identity(entry), entry))
     }
 
-    /// Deletes what is no longer wanted, where that can be told.
+    /// Deletes stale objects, if the live state of all kinds is known.
     async fn prune(&self, found: &[Found]) -> Rest {
         let (plane, owner) = (self.plane, self.owner);
         let mut named = kinds(self.release);
         for resource in &self.release.spec.resources {
-            // A kind of the spec may be served in a moment, and then there is something to look for.
+            // A kind of the spec may be served soon, so its objects have to be looked up.
             if let Ok(wanted) = desired::named(resource)
                 && let Some(kind) = named.get_mut(&(wanted.kind.group, wanted.kind.kind))
             {
@@ -308,7 +309,7 @@ impl Pass<'_> {
             rest.pruned = Pruned::Blind(holdings.blind);
             return rest;
         }
-        // What a resource became may not be there yet: the old one stays until the new one is.
+        // A replacement may not exist yet: old objects stay until all new ones are applied.
         if !rest.left.is_empty() && found.iter().any(|found| found.problem.is_some()) {
             rest.pruned = Pruned::Waiting;
             return rest;
@@ -354,7 +355,7 @@ fn not_applied(known: Option<&ResourceStatus>, why: String, unanswered: bool) ->
     }
 }
 
-/// What a resource says it is, before it is known how the data plane serves it.
+/// Returns the identity of a resource as its manifest states it, before discovery.
 fn said(named: &Named<'_>) -> Identity {
     Identity {
         group: named.kind.group.clone(),
@@ -364,18 +365,18 @@ fn said(named: &Named<'_>) -> Identity {
     }
 }
 
-/// A kind that a release names.
+/// A kind that a release uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedKind {
-    /// The version that it is named in.
+    /// The API version that the release uses.
     pub version: String,
-    /// Whether the data plane may have objects of it. It has none of a kind that it does not serve, if nothing
-    /// of the kind was ever applied.
+    /// Whether the data plane may have objects of the kind. It cannot if it does not serve the kind and no
+    /// object of the kind was ever applied.
     pub may_have_objects: bool,
 }
 
-/// The kinds that a release names, in its spec and in its inventory, by group and kind. The version of the spec
-/// counts, for an old one may be served no more.
+/// Returns the kinds of a release, from its spec and its inventory, by group and kind. The version of the
+/// spec wins, because an old version may no longer be served.
 pub fn kinds(release: &RenderedRelease) -> BTreeMap<(String, String), NamedKind> {
     let mut named: BTreeMap<(String, String), NamedKind> = BTreeMap::new();
     for entry in release.status.iter().flat_map(|status| &status.resources) {
@@ -386,7 +387,7 @@ pub fn kinds(release: &RenderedRelease) -> BTreeMap<(String, String), NamedKind>
         if version.is_empty() {
             continue;
         }
-        // An entry of a resource that was never applied has no hash, and its health is not known.
+        // An inventory entry of a resource that was never applied has no hash and unknown health.
         let may_have_objects = entry.applied.is_some() || entry.health != Health::Unknown;
         let found = named.entry(kind).or_insert_with(|| NamedKind {
             version: String::new(),

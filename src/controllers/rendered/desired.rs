@@ -1,5 +1,5 @@
-//! What the data plane is to have: the resources of a RenderedRelease, each with the labels that say whose
-//! it is. Pure.
+//! The desired objects of a data plane: the resources of a RenderedRelease, with labels that name their
+//! owner. Pure functions.
 
 use kube::core::GroupVersionKind;
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ use crate::api::rendered::{RenderedResource, ResourceStatus};
 use crate::api::{Object, digest, labels, names};
 use crate::engine::diff::Identity;
 
-/// What the server alone says of an object.
+/// The metadata fields that only the server sets.
 const NOT_OURS_TO_SAY: &[&str] = &[
     "creationTimestamp",
     "deletionTimestamp",
@@ -21,35 +21,35 @@ const NOT_OURS_TO_SAY: &[&str] = &[
     "uid",
 ];
 
-/// A resource, by what it says it is.
+/// A resource as its manifest identifies it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named<'a> {
-    /// Its id.
+    /// The id of the resource.
     pub id: &'a str,
-    /// Its kind.
+    /// The group, version and kind.
     pub kind: GroupVersionKind,
-    /// Its namespace, where it says one.
+    /// The namespace, if the manifest has one.
     pub namespace: Option<&'a str>,
-    /// Its name.
+    /// The name.
     pub name: &'a str,
     object: &'a Object,
 }
 
-/// An object that the data plane is to have.
+/// A desired object of the data plane.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Desired {
     /// The id of the resource.
     pub id: String,
     /// The kind, as the data plane serves it.
     pub kind: Kind,
-    /// What tells it from others.
+    /// The group, kind, namespace and name.
     pub identity: Identity,
     /// The object.
     pub object: Value,
     hash: String,
 }
 
-/// Reads what a resource says it is; where that is not enough, what is wrong with it.
+/// Reads the identity from a manifest. Fails with the reason if the manifest is invalid.
 pub fn named(resource: &RenderedResource) -> Result<Named<'_>, String> {
     let object = &resource.object;
     let said = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or("");
@@ -64,7 +64,7 @@ pub fn named(resource: &RenderedResource) -> Result<Named<'_>, String> {
             return Err(format!("it has no {field}"));
         }
     }
-    // They stand in the path of requests.
+    // Name and namespace become part of request paths.
     for (field, value) in [("name", name), ("namespace", of("namespace"))] {
         let fits = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
         if !value.chars().all(fits) || matches!(value, "." | "..") {
@@ -84,14 +84,14 @@ pub fn named(resource: &RenderedResource) -> Result<Named<'_>, String> {
     })
 }
 
-/// Makes the object that the data plane is to have; `namespace` is for what says none and needs one.
+/// Makes the desired object. `namespace` is the default for a namespaced object without one.
 pub fn desired(named: &Named<'_>, kind: &Kind, namespace: &str, owner: &Owner) -> Desired {
     let namespace = match kind.namespaced {
         true => named.namespace.unwrap_or(namespace),
         false => "",
     };
     let mut object = named.object.clone();
-    // It is written by the controllers of the data plane alone.
+    // Only the controllers of the data plane write the status.
     object.remove("status");
     let metadata = object.entry("metadata").or_insert_with(empty);
     if let Value::Object(metadata) = metadata {
@@ -101,7 +101,7 @@ pub fn desired(named: &Named<'_>, kind: &Kind, namespace: &str, owner: &Owner) -
             metadata.insert("namespace".to_owned(), namespace.into());
         }
     }
-    // Without the labels, which say whose it is: the same is the same whoever has it.
+    // The hash leaves out the labels of the owner: equal content has an equal hash, whoever owns it.
     let hash = digest::of(&(named.id, &object));
     put(&mut object, "labels", tracking(named.id, owner));
     let applied = (labels::APPLIED_HASH.to_owned(), short(&hash).into());
@@ -124,7 +124,7 @@ fn empty() -> Value {
     Value::Object(Map::new())
 }
 
-/// Puts entries into a map of an object's metadata.
+/// Adds entries to a map of an object's metadata.
 fn put(object: &mut Object, map: &str, entries: impl IntoIterator<Item = (String, Value)>) {
     let Some(Value::Object(metadata)) = object.get_mut("metadata") else {
         return;
@@ -150,20 +150,21 @@ fn tracking(id: &str, owner: &Owner) -> [(String, Value); 5] {
 }
 
 impl Desired {
-    /// Returns a hash of what was applied and of which fields were ours thereafter, in this very object.
+    /// Returns a hash of the applied object, its uid and the fields that we own in it. None: we own no
+    /// fields.
     pub fn applied(&self, live: &Live) -> Option<String> {
         let fields = live.applied_fields.as_ref()?;
         Some(short(&digest::of(&(&self.hash, &live.uid, fields))))
     }
 
-    /// Tells whether the object is as it was after it was last applied, as far as it is ours.
+    /// Returns whether the fields that we applied are unchanged since the last apply.
     pub fn is_applied(&self, live: &Live, known: Option<&ResourceStatus>) -> bool {
         let before = known.and_then(|known| known.applied.as_ref());
         before.is_some() && self.applied(live).as_ref() == before
     }
 }
 
-/// Returns what an entry of an inventory is about.
+/// Returns the identity of an inventory entry.
 pub fn identity(entry: &ResourceStatus) -> Identity {
     Identity {
         group: entry.group.clone(),

@@ -1,9 +1,9 @@
-//! The end of a release: its resources leave every data plane that may hold some, that is verified, then
-//! its finalizer goes.
+//! The deletion of a release: deletes its resources in every data plane that may have some, verifies that,
+//! and removes the finalizer.
 //!
-//! What is ours is deleted kind by kind, for everything has to go; the finalizer stays until each kind that
-//! the release ever named has been asked and has nothing left. Where a whole kind or namespace is being
-//! deleted, [`deletion_guard`] stops this.
+//! It deletes the objects kind by kind. The finalizer stays until every kind that the release ever named was
+//! listed and has no object left. If a whole kind or namespace is being deleted, [`deletion_guard`] stops the
+//! cleanup.
 
 use std::sync::Arc;
 
@@ -20,17 +20,17 @@ use crate::api::RenderedRelease;
 use crate::api::condition::{self, Status};
 use crate::engine::diff::Identity;
 
-/// What is in the way of the end.
+/// The obstacles to the end of a cleanup.
 pub enum Remains {
-    /// Nothing: it is verified that nothing is there.
+    /// No obstacle: all objects are verified to be gone.
     Nothing,
     /// Objects that are being deleted.
     Objects(Vec<Identity>),
-    /// Objects that cannot be deleted, or kinds that cannot be seen.
+    /// Objects that cannot be deleted, or kinds that cannot be read.
     Trouble(Vec<String>),
 }
 
-/// Brings a release that is being deleted nearer to its end.
+/// Takes the next step of the deletion of a release.
 pub async fn finalize(state: &State, release: Arc<RenderedRelease>) -> Result<Action, Error> {
     if !finalizer::is_claimed(&release) {
         return Ok(Action::await_change());
@@ -109,7 +109,7 @@ async fn say(
     state.write(release, status).await
 }
 
-/// Deletes everything of a release in a data plane, and says what remains.
+/// Deletes all objects of a release in a data plane, and returns the ones that remain.
 pub async fn leave(plane: &Plane, release: &RenderedRelease, owner: &Owner) -> Remains {
     let _turn = match plane.turn().await {
         Ok(turn) => turn,
@@ -148,7 +148,7 @@ pub async fn leave(plane: &Plane, release: &RenderedRelease, owner: &Owner) -> R
     verify(plane, owner, kinds).await
 }
 
-/// Asks the data plane itself whether anything is left: a watch may be a moment behind.
+/// Lists the remaining objects on the data plane itself, because a watch may be behind.
 async fn verify(plane: &Plane, owner: &Owner, kinds: Vec<super::kinds::Kind>) -> Remains {
     match prune::confirm(plane, owner, kinds).await {
         Ok(there) => {

@@ -1,5 +1,5 @@
-//! The finalizer of a release, and the list of data planes that may hold resources of it: both are there
-//! before the first resource is.
+//! The finalizer of a release, and the list of data planes that may have resources of it. Both are written
+//! before the first resource.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Error, State};
 use crate::api::{RenderedRelease, labels};
 
-/// Tells whether our finalizer is on a release.
+/// Returns whether a release has our finalizer.
 pub fn is_claimed(release: &RenderedRelease) -> bool {
     let finalizers = release.metadata.finalizers.as_deref();
     finalizers
@@ -18,7 +18,7 @@ pub fn is_claimed(release: &RenderedRelease) -> bool {
         .any(|finalizer| finalizer == labels::DATAPLANE_CLEANUP)
 }
 
-/// Makes sure that the finalizer is there and that these data planes are listed.
+/// Adds the finalizer and lists these data planes, if they are missing.
 pub async fn claim(
     state: &State,
     release: Arc<RenderedRelease>,
@@ -41,7 +41,7 @@ pub async fn claim(
     .await
 }
 
-/// Takes the finalizer away.
+/// Removes the finalizer.
 pub async fn release(state: &State, release: &RenderedRelease) -> Result<(), Error> {
     let mut finalizers = release.metadata.finalizers.clone().unwrap_or_default();
     finalizers.retain(|finalizer| finalizer != labels::DATAPLANE_CLEANUP);
@@ -51,7 +51,8 @@ pub async fn release(state: &State, release: &RenderedRelease) -> Result<(), Err
     }
 }
 
-/// Changes the metadata of a release as it was read: the list of finalizers is written as a whole.
+/// Changes the metadata of a release, with its resourceVersion as precondition, because the list of
+/// finalizers is written as a whole.
 async fn patch(
     state: &State,
     release: &RenderedRelease,

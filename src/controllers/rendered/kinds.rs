@@ -1,5 +1,5 @@
-//! The kinds of a data plane: how each is served, which are looked at without being asked for, and which
-//! have no status to look at.
+//! The kinds of a data plane: how each kind is served, which kinds are always searched for stale objects, and
+//! which kinds have no status.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,8 +11,8 @@ use kube::discovery::{self, Scope};
 
 use crate::connect::{self, Failure, explain};
 
-/// The kinds that are looked at for what a RenderedRelease left behind, whatever its inventory says. The
-/// role bowline-data-plane grants each of them.
+/// The kinds that are always searched for stale objects of a RenderedRelease, even if its inventory does not
+/// name them. The role bowline-data-plane grants access to each of them.
 pub const WELL_KNOWN: &[(&str, &str, &str)] = &[
     ("", "v1", "ConfigMap"),
     ("", "v1", "PersistentVolumeClaim"),
@@ -33,7 +33,7 @@ pub const WELL_KNOWN: &[(&str, &str, &str)] = &[
     ("policy", "v1", "PodDisruptionBudget"),
 ];
 
-/// The groups of Kubernetes itself whose names have dots.
+/// The API groups of Kubernetes itself whose names contain dots.
 const BUILTIN: &[&str] = &[
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
@@ -55,7 +55,7 @@ const BUILTIN: &[&str] = &[
     "storagemigration.k8s.io",
 ];
 
-/// The kinds of Kubernetes that people deploy and that have no status: of these the metadata is enough.
+/// Common Kubernetes kinds without a status: for these a metadata watch is enough.
 const WITHOUT_STATUS: &[(&str, &str)] = &[
     ("", "ConfigMap"),
     ("", "Endpoints"),
@@ -76,34 +76,34 @@ const WITHOUT_STATUS: &[(&str, &str)] = &[
     ("storage.k8s.io", "StorageClass"),
 ];
 
-/// Tells whether a group is one of Kubernetes itself.
+/// Returns whether an API group belongs to Kubernetes itself.
 pub fn is_builtin(group: &str) -> bool {
     !group.contains('.') || BUILTIN.contains(&group)
 }
 
-/// How a data plane serves a kind.
+/// A kind as the data plane serves it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kind {
-    /// Its group, version and names.
+    /// The group, version and names.
     pub resource: ApiResource,
-    /// Whether its objects are in namespaces.
+    /// Whether the objects have a namespace.
     pub namespaced: bool,
 }
 
 impl Kind {
-    /// Tells whether its objects have a status to look at.
+    /// Returns whether the objects have a status.
     pub fn has_status(&self) -> bool {
         let (group, kind) = (self.resource.group.as_str(), self.resource.kind.as_str());
         !WITHOUT_STATUS.contains(&(group, kind))
     }
 
-    /// Returns the name that people know the kind by, with its group.
+    /// Returns the display name: the kind and its group.
     pub fn name(&self) -> String {
         name(&self.resource.group, &self.resource.kind)
     }
 }
 
-/// Returns the name that people know a kind by, with its group.
+/// Returns the display name of a kind: the kind and its group.
 pub fn name(group: &str, kind: &str) -> String {
     match group {
         "" => kind.to_owned(),
@@ -111,7 +111,7 @@ pub fn name(group: &str, kind: &str) -> String {
     }
 }
 
-/// Why nothing is known of the objects of a kind.
+/// The reasons why the objects of a kind are not known.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Blind {
     /// The data plane does not serve the kind.
@@ -120,33 +120,33 @@ pub enum Blind {
         /// The kind.
         kind: String,
     },
-    /// The data plane does not let us look.
+    /// The data plane refuses the list or the watch.
     #[error("{kind} cannot be read, access was denied: {why}; grant get, list and watch")]
     Forbidden {
         /// The kind.
         kind: String,
-        /// What the data plane says.
+        /// The message of the data plane.
         why: String,
     },
-    /// The data plane does not answer, or not with sense.
+    /// The data plane does not answer, or its answer is invalid.
     #[error("{kind} cannot be read: {why}")]
     Unread {
         /// The kind.
         kind: String,
-        /// What went wrong.
+        /// The cause.
         why: String,
-        /// Whether nobody answered.
+        /// Whether there was no answer.
         unreachable: bool,
     },
 }
 
 impl Blind {
-    /// Tells whether nobody answered.
+    /// Returns whether there was no answer.
     pub fn is_unreachable(&self) -> bool {
         matches!(self, Self::Unread { unreachable, .. } if *unreachable)
     }
 
-    /// Says why a request about a kind failed.
+    /// Returns the reason for a failed request about a kind.
     pub fn of(kind: String, error: &kube::Error) -> Self {
         match error {
             kube::Error::Api(status) if status.code == 404 => Self::NotServed { kind },
@@ -164,20 +164,20 @@ impl Blind {
     }
 }
 
-/// How long a kind is taken to be as it was when last asked for. A kind that is watched tells by itself.
+/// How long a discovery answer is cached. A watch notices earlier that a kind is gone.
 const SERVED_FOR: Duration = Duration::from_secs(60);
 const UNSERVED_FOR: Duration = Duration::from_secs(2);
 
 type Answer = Result<Vec<Kind>, Blind>;
 
-/// What a data plane serves, by group and version.
+/// The cache of discovery, by group and version.
 #[derive(Default)]
 pub struct Kinds {
     asked: Mutex<HashMap<(String, String), (Instant, Answer)>>,
 }
 
 impl Kinds {
-    /// Asks how a kind is served.
+    /// Returns how a kind is served, from the cache or by discovery.
     pub async fn find(
         &self,
         client: &Client,
@@ -205,7 +205,7 @@ impl Kinds {
             }
         }
         let answer = match tokio::time::timeout(deadline, ask(client, wanted)).await {
-            // A group version that is not there is a kind that is not there.
+            // If the data plane does not have the group version, it does not have the kind.
             Ok(answer) => answer.map_err(|error| Blind::of(name.clone(), &error)),
             Err(_elapsed) => Err(Blind::Unread {
                 kind: name.clone(),
@@ -217,7 +217,7 @@ impl Kinds {
         find(&answer?).ok_or(Blind::NotServed { kind: name })
     }
 
-    /// Forgets how a kind is served, for it was not as expected.
+    /// Drops a kind from the cache, because it was not served as expected.
     pub fn forget(&self, resource: &ApiResource) {
         let key = (resource.group.clone(), resource.version.clone());
         self.lock().remove(&key);

@@ -1,7 +1,7 @@
-//! What is kept of an object of a data plane: whose it is, which of its fields are ours, how it is.
+//! The summary of an object of a data plane: its owner, the fields that we own, its health.
 //!
-//! Objects are read into the few fields that count, whole or as metadata alone; everything else is skipped
-//! while it is parsed. A few hundred bytes per object stay.
+//! Only the needed fields are parsed, from the whole object or from its metadata; a few hundred bytes per
+//! object stay in memory.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,37 +18,37 @@ use serde_json::Value;
 use super::health::{self, Facts, SPEC_FIELDS, Verdict};
 use crate::api::{Object, digest, labels, names};
 
-/// What is kept of an object.
+/// The summary of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Live {
-    /// Tells it from one of the same name before or after it.
+    /// The uid.
     pub uid: String,
-    /// Changes with every write.
+    /// The resourceVersion.
     pub resource_version: String,
     /// Whether it is being deleted.
     pub deleting: bool,
-    /// The RenderedRelease that its labels name.
+    /// The owner, by the labels.
     pub labelled: Labelled,
-    /// A hash of the fields that our field manager applied; none where it applied nothing.
+    /// A hash of the fields that our field manager owns. None: it owns none.
     pub applied_fields: Option<String>,
-    /// Whether our field manager put the label that names the RenderedRelease.
+    /// Whether our field manager wrote the label that names the RenderedRelease.
     pub is_label_ours: bool,
-    /// Who else wrote fields of it.
+    /// The other field managers.
     pub others: Vec<String>,
-    /// Whether whoever made it lets it be taken over.
+    /// Whether the annotation `bowline.dev/adopt` allows us to take the object over.
     pub adoptable: bool,
-    /// Whether its status is the simulator's.
+    /// Whether the simulator writes its status.
     pub simulated: bool,
-    /// How it is.
+    /// The health.
     pub verdict: Verdict,
-    /// Its status, as text.
+    /// The status, as JSON text.
     pub status: Option<Arc<str>>,
 }
 
-/// What the labels of an object say of whose it is.
+/// The owner of an object, by its labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Labelled {
-    /// Whether they say that the controller manages it.
+    /// Whether the labels say that the controller manages the object.
     pub managed: bool,
     /// The uid of the RenderedRelease.
     pub uid: String,
@@ -71,24 +71,24 @@ pub struct Owner {
     pub name: String,
 }
 
-/// Whose an object is, as an apply has to know it.
+/// The relation of an object to a RenderedRelease, for an apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// This RenderedRelease's.
+    /// It belongs to this RenderedRelease.
     Ours,
-    /// It was of a RenderedRelease of the same name that is no more.
+    /// It belonged to a deleted RenderedRelease of the same name.
     Inherited,
-    /// Somebody else's, who lets it be taken over.
+    /// Another tool owns it and allows us to take it over.
     Adoptable,
-    /// Another RenderedRelease's, by namespace and name.
+    /// It belongs to another RenderedRelease (namespace, name).
     OfAnother(String, String),
-    /// Somebody else's, by the names of those who wrote it.
+    /// Other field managers own it.
     Foreign(Vec<String>),
 }
 
 impl Live {
-    /// Tells whether the object is this RenderedRelease's beyond doubt: its labels say so, and our field
-    /// manager wrote them. Only such an object is ever deleted.
+    /// Returns whether the object certainly belongs to this RenderedRelease: its labels name it, and our
+    /// field manager wrote them. Only such an object is ever deleted.
     pub fn is_of(&self, owner: &Owner) -> bool {
         self.labelled.managed
             && self.labelled.uid == owner.uid
@@ -96,7 +96,7 @@ impl Live {
             && self.is_label_ours
     }
 
-    /// Says whose the object is; `known` tells that the inventory of the RenderedRelease has it.
+    /// Returns the relation of the object to a RenderedRelease. `known`: the inventory lists the object.
     pub fn standing(&self, owner: &Owner, known: bool) -> Standing {
         let foreign = || match self.adoptable {
             true => Standing::Adoptable,
@@ -109,7 +109,7 @@ impl Live {
         if of.uid == owner.uid {
             return Standing::Ours;
         }
-        // Somebody took our labels away; what we applied and wrote down stays ours.
+        // Someone removed our labels; an object in the inventory stays ours.
         if of.uid.is_empty() || !of.managed {
             return match known {
                 true => Standing::Ours,
@@ -126,7 +126,7 @@ impl Live {
     }
 }
 
-/// An object as it is read: whole, or as metadata alone.
+/// An object while it is parsed: whole, or only its metadata.
 #[derive(Clone, Debug)]
 pub struct Seen<const METADATA: bool> {
     metadata: ObjectMeta,
@@ -136,15 +136,15 @@ pub struct Seen<const METADATA: bool> {
     status: Option<Object>,
 }
 
-/// An object that is read whole.
+/// An object that is parsed whole.
 pub type Whole = Seen<false>;
-/// An object of which the metadata is read.
+/// An object of which only the metadata is parsed.
 pub type Slim = Seen<true>;
 
 impl<const METADATA: bool> Seen<METADATA> {
-    /// Returns what is kept of an object of a kind.
+    /// Returns the summary of an object of a kind.
     pub fn keep(mut self, group: &str, kind: &str) -> Live {
-        // A status without anything in it is how some kinds begin.
+        // Some kinds start with an empty status.
         let status = self.status.map(without_nulls);
         let status = status.filter(|status| !status.is_empty());
         self.live.verdict = health::of(&Facts {
@@ -160,7 +160,7 @@ impl<const METADATA: bool> Seen<METADATA> {
     }
 }
 
-/// Takes nulls away, which say nothing and do not come back when they are written.
+/// Removes nulls, which have no meaning and are lost when they are written.
 fn without_nulls(status: Object) -> Object {
     fn clean(value: Value) -> Value {
         match value {
@@ -261,21 +261,21 @@ impl RawManager {
         owned.is_some()
     }
 
-    /// What changes whenever a field that we applied is changed or taken by somebody else, and whenever
-    /// we apply something else: the set of our fields, when we last changed one, and the hash of what we
-    /// applied then, for times are whole seconds.
+    /// A hash that changes when another manager changes or takes a field that we applied, and when we apply
+    /// something else. It contains the set of our fields, the time of our last write, and the hash of the
+    /// applied content, because times are whole seconds.
     fn hash(&self, applied: &str) -> String {
         let ours = (&self.api_version, &self.time, &self.fields, applied);
         short(&digest::of(&ours))
     }
 }
 
-/// Cuts a hash to what tells versions of one object apart.
+/// Shortens a hash to a length that still tells the versions of one object apart.
 pub(super) fn short(hash: &str) -> String {
     hash.chars().take(16).collect()
 }
 
-/// The fields of a spec that a verdict is computed from.
+/// The fields of a spec that a health rule uses.
 #[derive(Default)]
 struct Kept(Object);
 

@@ -1,9 +1,9 @@
-//! The RenderedRelease controller: makes data planes have what rendered releases say.
+//! The RenderedRelease controller: makes data planes match their RenderedReleases.
 //!
-//! One controller serves every data plane. A pass over a release makes namespaces, applies resources,
-//! deletes what is no longer wanted, and writes the inventory with the health of each resource. It reads
-//! its own kinds and the data planes through watches, so that a pass over what has not changed sends
-//! nothing; what changes in a data plane wakes the release that it belongs to.
+//! One controller serves all data planes. A pass over a release creates namespaces, applies resources,
+//! deletes stale objects, and writes the inventory with the health of each resource. Watches provide
+//! bowline's kinds and the objects of the data planes, so a pass without changes sends no request. A change
+//! in a data plane triggers a pass over the release that owns the object.
 
 mod apply;
 mod causes;
@@ -55,18 +55,18 @@ pub use plane::Settings;
 /// The name of the controller in logs and metrics.
 const NAME: &str = "renderedrelease";
 
-/// The data planes of a controller: the ways to them, and how each is treated.
+/// The data planes of a controller, and their settings.
 pub struct Ways {
-    /// The ways.
+    /// The connections to data planes.
     pub planes: DataPlanes,
-    /// How each is treated.
+    /// The limits and deadlines of each data plane.
     pub settings: Settings,
-    /// How an embedded one is simulated.
+    /// The settings of the simulator of an embedded data plane.
     pub simulator: simulator::Settings,
 }
 
 impl Ways {
-    /// Treats data planes as usual.
+    /// Uses the default settings.
     pub fn new(planes: DataPlanes) -> Self {
         Self {
             planes,
@@ -76,13 +76,13 @@ impl Ways {
     }
 }
 
-/// Why a pass over a release did not succeed. What can be said in its conditions has been said there.
+/// The reasons why a pass over a release failed. The conditions of the release report them where possible.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     /// The control plane failed.
     #[error("control plane: {}", explain(.0))]
     ControlPlane(#[from] kube::Error),
-    /// Our own kinds could not be listed.
+    /// bowline's own kinds could not be listed.
     #[error("the controller has not listed {0} yet; if this does not end, grant list and watch")]
     NotListed(String),
     /// The release has no data plane.
@@ -94,26 +94,27 @@ enum Error {
     /// Resources could not be applied or deleted.
     #[error("{0}")]
     Deploy(String),
-    /// The end is not near.
+    /// The cleanup could not finish.
     #[error("cannot remove the resources: {0}")]
     Finalize(String),
-    /// An annotation of ours cannot be read.
+    /// An annotation of bowline has an invalid value.
     #[error(transparent)]
     Annotation(#[from] UnreadableAnnotation),
 }
 
-/// What the reconciler is given.
+/// The state that all reconciles share.
 struct State {
     context: Arc<Context>,
     planes: Planes,
     environments: Store<Environment>,
     data_planes: Store<DataPlane>,
     is_simulated: bool,
-    /// The newest version that we wrote of each release, by uid.
+    /// The resourceVersion of our last write of each release, by uid.
     written: Mutex<HashMap<String, String>>,
 }
 
-/// Runs the controller, and the simulator where the control plane is an embedded store, until told to stop.
+/// Runs the controller until the stop future is ready. Also runs the simulator if the control plane is an
+/// embedded store.
 pub async fn run(
     context: Arc<Context>,
     ways: Ways,
@@ -171,7 +172,7 @@ pub async fn run(
     };
     let (told, stopped) = tokio::sync::watch::channel(false);
     let until_stopped = |mut stopped: tokio::sync::watch::Receiver<bool>| async move {
-        // A sender that is gone has nothing more to say.
+        // If the sender is dropped, the wait ends too.
         let _ = stopped.wait_for(|stopped| *stopped).await;
     };
     let controller = Controller::for_stream(stream, releases)
@@ -188,7 +189,7 @@ pub async fn run(
         is_simulated,
         written: Mutex::default(),
     });
-    // Each data plane has its own limit; one for all would let a slow one hold up the others.
+    // Each data plane has its own limit; with a common limit a slow data plane would delay the others.
     let controller = runner::run(NAME, controller, 0, context.clone(), state, reconcile);
     let simulated = async {
         if is_simulated {
@@ -202,7 +203,8 @@ pub async fn run(
     let ((), (), ()) = futures::join!(controller, simulated, stop);
 }
 
-/// What makes a release worth another look: not its status, which is ours.
+/// Returns a hash of the fields that trigger a reconcile. The status is left out, because this controller
+/// writes it.
 fn what_counts(release: &RenderedRelease) -> Option<u64> {
     let metadata = &release.metadata;
     let mut hasher = DefaultHasher::new();
@@ -243,7 +245,7 @@ async fn reconcile(release: Arc<RenderedRelease>, state: Arc<State>) -> Result<A
             state.say_unready(&release, said).await?;
             return match unplaced.reason {
                 condition::DATA_PLANE_UNUSABLE => Err(unplaced.into()),
-                // What is missing is watched for.
+                // A watch reports the missing object when it appears.
                 _ => Ok(Action::await_change()),
             };
         }
@@ -297,7 +299,7 @@ async fn reconcile(release: Arc<RenderedRelease>, state: Arc<State>) -> Result<A
     }
 }
 
-/// What has to be tried again, by the conditions.
+/// Returns the failure that needs a retry, by the conditions.
 fn failure(status: &RenderedReleaseStatus) -> Option<String> {
     let failures = [
         condition::APPLY_FAILED,
@@ -331,7 +333,7 @@ impl State {
         self.context.within(namespace.unwrap_or_default())
     }
 
-    /// Remembers what we wrote, so that we never work on what was before it.
+    /// Stores the resourceVersion of our write, so that no reconcile uses an older state.
     fn wrote(&self, release: &RenderedRelease) {
         if let (Some(uid), Some(version)) = (release.uid(), release.resource_version()) {
             lock(&self.written).insert(uid, version);
@@ -343,7 +345,7 @@ impl State {
         self.planes.forget(uid).await;
     }
 
-    /// Returns a release as the watch shows it, or as it is where the watch is behind what we wrote.
+    /// Returns a release from the watch, or from the server if the watch is behind our last write.
     async fn newest(
         &self,
         release: Arc<RenderedRelease>,
@@ -360,7 +362,7 @@ impl State {
             .map(Arc::new))
     }
 
-    /// Writes a status where it differs from the one that is there.
+    /// Writes a status if it changed.
     async fn write(
         &self,
         release: &Arc<RenderedRelease>,
@@ -370,7 +372,7 @@ impl State {
             return Ok(release.clone());
         }
         let mut body = json!({"metadata": {"uid": release.metadata.uid}, "status": status});
-        // What is empty is not written, and a merge would leave what was there.
+        // An empty list is not serialised, and a merge patch would keep the old one.
         if status.resources.is_empty() {
             body["status"]["resources"] = Value::Null;
         }
@@ -387,7 +389,7 @@ impl State {
         Ok(Arc::new(written))
     }
 
-    /// Says that a release is not ready, whatever its resources are like.
+    /// Sets the condition Ready to False, independent of the resources.
     async fn say_unready(
         &self,
         release: &Arc<RenderedRelease>,

@@ -1,5 +1,5 @@
-//! What has to be written down before something is done, and what a release leaves behind when its
-//! environment moves to another data plane.
+//! Records that must be written before an apply, and the cleanup when an environment moves to another data
+//! plane.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use super::{Error, State, desired, placing};
 use crate::api::RenderedRelease;
 use crate::api::rendered::{Health, ResourceStatus};
 
-/// Puts resources of kinds that nobody would look for into the inventory before they are applied: a
-/// controller that ends in between would leave them behind for good.
+/// Adds resources of uncommon kinds to the inventory before they are applied. Without that entry, a crash
+/// after the apply would leave them behind for ever.
 pub async fn announce(
     state: &State,
     release: Arc<RenderedRelease>,
@@ -48,8 +48,8 @@ pub async fn announce(
     state.write(&release, status).await
 }
 
-/// Removes a release from the data planes that its environment left, once everything is applied where it
-/// is now. Returns the data planes that may still hold resources of it.
+/// Deletes the resources of a release from the data planes that its environment no longer uses, after all are
+/// applied on the new one. Returns the data planes that may still have resources of it.
 pub async fn leave(
     state: &State,
     plane: &Arc<Plane>,
@@ -70,7 +70,7 @@ pub async fn leave(
         }
         let left = match placing::by_name(state, &name).await {
             Ok(old) => match is_same_cluster(&old, plane).await {
-                // It is reached in another way now; nothing has to move.
+                // It is the same cluster under another address; nothing has to move.
                 Ok(true) => Ok(true),
                 Ok(false) => is_left(&old, release, owner).await,
                 Err(why) => Err(why),
@@ -98,8 +98,8 @@ async fn is_left(old: &Plane, release: &RenderedRelease, owner: &Owner) -> Resul
     }
 }
 
-/// Tells whether two ways lead to the same cluster: what is deleted through one would be missing in the
-/// other.
+/// Returns whether two connections lead to the same cluster: a deletion through one would also delete the
+/// objects of the other.
 async fn is_same_cluster(one: &Plane, other: &Plane) -> Result<bool, String> {
     let one = one.identity().await.map_err(|error| error.to_string())?;
     let other = other.identity().await.map_err(|error| error.to_string())?;

@@ -1,4 +1,5 @@
-//! The namespaces of resources: made before them, with labels that say for whom, and never deleted.
+//! The namespaces of resources: created before the resources, with labels that name the owner, and never
+//! deleted.
 
 use std::collections::BTreeSet;
 
@@ -12,16 +13,16 @@ use super::plane::{Plane, RequestError, lock};
 use crate::api::rendered::RenderedReleaseSpec;
 use crate::api::{labels, names};
 
-/// What became of the namespaces of a release.
+/// The result of creating the namespaces of a release.
 #[derive(Default)]
 pub struct Namespaces {
-    /// Those that were made just now: nothing else is in them.
+    /// The namespaces that were just created, which are empty.
     pub made: BTreeSet<String>,
-    /// Those that could not be made.
+    /// The namespaces that could not be created.
     pub failed: Vec<(String, RequestError)>,
 }
 
-/// Makes sure that namespaces are there.
+/// Creates the namespaces that do not exist.
 pub async fn ensure(
     plane: &Plane,
     wanted: BTreeSet<String>,
@@ -50,7 +51,7 @@ pub async fn ensure(
     namespaces
 }
 
-/// Makes a namespace; tells whether it is new.
+/// Creates a namespace. Returns whether it is new.
 async fn make(
     plane: &Plane,
     name: &str,
@@ -66,7 +67,7 @@ async fn make(
     match plane.ask(api.create(&params, &namespace)).await {
         Ok(_) => Ok(true),
         Err(error) if error.code() == Some(409) => Ok(false),
-        // Who may not make namespaces may still use those that are there.
+        // Without the right to create namespaces, existing ones can still be used.
         Err(error) if error.code() == Some(403) => {
             match plane.ask(api.get_metadata_opt(name)).await {
                 Ok(Some(_)) => Ok(false),
@@ -77,7 +78,7 @@ async fn make(
     }
 }
 
-/// A namespace with the labels that say for whom it was made.
+/// Returns a namespace with the labels that name its owner.
 fn namespace(name: &str, owner: &Owner, spec: &RenderedReleaseSpec) -> Namespace {
     let labels = [
         (labels::CREATED_BY, labels::RELEASE_CONTROLLER.to_owned()),

@@ -1,4 +1,5 @@
-//! When a release is looked at again, and a spread over time so that many do not come at once. Pure.
+//! The intervals between two passes over a release, with jitter so that many releases do not run at the same
+//! time. Pure functions.
 
 use std::time::Duration;
 
@@ -8,14 +9,15 @@ use crate::api::digest;
 use crate::api::interval::Interval;
 use crate::api::rendered::RenderedReleaseSpec;
 
-/// How often still resources are looked at.
+/// The interval of a release whose resources do not change.
 pub const STILL: Duration = Duration::from_secs(300);
-/// How often moving resources are looked at.
+/// The interval of a release with progressing resources.
 pub const MOVING: Duration = Duration::from_secs(10);
-/// How often it is verified that deleted resources are gone.
+/// The interval at which a cleanup verifies that deleted resources are gone.
 pub const VERIFY: Duration = Duration::from_secs(5);
 
-/// Says when to look again. `seed` differs between releases and times; the same gives the same.
+/// Returns the time of the next pass. `seed` should differ between releases and times; an equal seed gives an
+/// equal time.
 pub fn again(spec: &RenderedReleaseSpec, is_moving: bool, seed: &str) -> Action {
     let (given, default) = match is_moving {
         true => (&spec.progressing_interval, MOVING),
@@ -27,8 +29,8 @@ pub fn again(spec: &RenderedReleaseSpec, is_moving: bool, seed: &str) -> Action 
     }
 }
 
-/// Returns how often to look, at most once a second; zero for never. The schema admits nothing but
-/// durations, so the default stands for a text that is none.
+/// Returns the interval, at least one second; zero means never. The schema accepts only durations, so an
+/// invalid text gives the default.
 pub fn interval(given: Option<&Interval>, default: Duration) -> Duration {
     given.map_or(default, |given| given.period().unwrap_or(default))
 }

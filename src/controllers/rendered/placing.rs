@@ -1,4 +1,4 @@
-//! From a release to its data plane: the Environment, its DataPlane, the client.
+//! From a release to its data plane: the Environment, its DataPlane, and the client.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,28 +16,28 @@ use crate::api::condition;
 use crate::api::environment::Reach;
 use crate::connect::{DataPlanes, Version};
 
-/// How long a reconcile waits for the environments to be listed when the controller starts.
+/// The longest wait for the list of environments when the controller starts.
 const LISTED_WITHIN: Duration = Duration::from_secs(15);
 
-/// Why a release has no data plane.
+/// The reason why a release has no data plane.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Unplaced {
-    /// The reason, for programs.
+    /// The reason of the condition.
     pub reason: &'static str,
-    /// The reason, for people.
+    /// The message of the condition.
     pub message: String,
 }
 
-/// Where a release goes.
+/// The data plane and namespace of a release.
 pub struct Placed {
     /// The data plane.
     pub plane: Arc<Plane>,
-    /// The namespace for resources that name none.
+    /// The default namespace, for resources without one.
     pub namespace: String,
 }
 
-/// The data planes that were met so far.
+/// The data planes in use, with their clients.
 pub struct Planes {
     ways: DataPlanes,
     settings: Settings,
@@ -45,18 +45,18 @@ pub struct Planes {
     met: tokio::sync::Mutex<HashMap<String, Arc<Met>>>,
 }
 
-/// A data plane that was met.
+/// A data plane in use.
 struct Met {
-    /// The way to it, when it was met.
+    /// The version of the connection settings that the client was made with.
     version: Version,
     since: Instant,
-    /// The releases on it; they outlive a client.
+    /// The releases of the data plane. They are kept when the client is replaced.
     wakes: Arc<Wakes>,
     plane: OnceCell<Arc<Plane>>,
 }
 
 impl Planes {
-    /// Knows the ways, and has met none.
+    /// Creates the list without any client.
     pub fn new(
         ways: DataPlanes,
         settings: Settings,
@@ -70,12 +70,13 @@ impl Planes {
         }
     }
 
-    /// Returns a data plane; DataPlanes that are reached alike are one. Its client is made again when a
-    /// kubeconfig changed, and from time to time while the data plane refuses its credentials.
+    /// Returns a data plane. DataPlanes with the same connection share one. The client is replaced when a
+    /// kubeconfig changed, and from time to time while the data plane refuses the credentials.
     pub async fn get(&self, reach: Reach<'_>) -> Result<Arc<Plane>, Unplaced> {
         let name = reach.to_string();
         let met = self.met(&name, self.ways.version(reach)).await;
-        // Making a client may take long where a plugin asks somebody; only those who wait for this one do.
+        // Creating a client may take long if a credential plugin runs; only the releases of this data plane
+        // wait.
         let plane = met.plane.get_or_try_init(|| async {
             let client = self.ways.client(reach).await.map_err(|error| {
                 let hint = error.hint().map(|hint| format!("; {hint}"));
@@ -110,7 +111,7 @@ impl Planes {
         met
     }
 
-    /// Forgets a release that is no more.
+    /// Drops a deleted release.
     pub async fn forget(&self, uid: &str) {
         for met in self.met.lock().await.values() {
             met.wakes.forget(uid);
@@ -119,14 +120,14 @@ impl Planes {
 }
 
 impl Met {
-    /// Tells whether its client leads where the way leads now.
+    /// Returns whether the client still matches the connection settings.
     fn is_usable(&self, version: &Version, settings: &Settings) -> bool {
         let is_denied = self.plane.get().is_some_and(|plane| plane.is_denied());
         self.version == *version && !(is_denied && self.since.elapsed() > settings.longest_pause)
     }
 }
 
-/// Finds the data plane of a release.
+/// Returns the data plane of a release.
 pub async fn place(state: &State, release: &RenderedRelease) -> Result<Placed, Error> {
     let namespace = release.metadata.namespace.as_deref().unwrap_or_default();
     let name = &release.spec.environment_name;
@@ -168,7 +169,8 @@ where
     }
 }
 
-/// Returns the data planes that may hold resources of a release, or why there is no way to one.
+/// Returns the data planes that may have resources of a release, each with the error if there is no
+/// connection.
 pub async fn claimed_planes(
     state: &State,
     release: &RenderedRelease,
@@ -179,7 +181,7 @@ pub async fn claimed_planes(
         .as_ref()
         .is_some_and(|status| !status.resources.is_empty());
     if names.is_empty() && has_resources {
-        // Somebody took the list away; the Environment may still know.
+        // A user removed the list; the Environment may still name the data plane.
         return match place(state, release).await {
             Ok(placed) => Ok(vec![Ok(placed.plane)]),
             Err(Error::Unplaced(unplaced)) => Ok(vec![Err(unplaced.message)]),
@@ -193,7 +195,7 @@ pub async fn claimed_planes(
     Ok(planes)
 }
 
-/// Returns a data plane by how it is reached, or why there is no way to it.
+/// Returns a data plane by the name of its connection, or why there is no connection.
 pub async fn by_name(state: &State, name: &str) -> Result<Arc<Plane>, String> {
     match Reach::parse(name) {
         Some(reach) => state.planes.get(reach).await.map_err(|error| error.message),
@@ -207,7 +209,7 @@ pub async fn by_name(state: &State, name: &str) -> Result<Arc<Plane>, String> {
 mod tests {
     use super::*;
     use crate::connect::{Connection, Environment, Options, Target};
-    use crate::embedded::Embedded;
+    use kube_embedded::Embedded;
 
     fn kubeconfig(token: &str) -> String {
         format!(
@@ -220,7 +222,9 @@ mod tests {
     async fn a_changed_kubeconfig_and_refused_credentials_make_another_client() {
         let home = tempfile::tempdir().unwrap();
         let store = home.path().join("store.db");
-        let embedded = Embedded::open(&store, "ana").await.unwrap();
+        let embedded = Embedded::open(&store, "ana", crate::api::store_setup())
+            .await
+            .unwrap();
         let target = Target::Embedded { file: store };
         let connection = Connection::of(embedded.client("default"), target, "default");
         let file = home.path().join("config");

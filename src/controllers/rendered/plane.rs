@@ -1,7 +1,7 @@
-//! One data plane: its client, what is known of it, and how much is asked of it at a time.
+//! One data plane: its client, its caches, and the limits of its requests.
 //!
-//! Each data plane has its own permits, watches and deadlines, so that one which does not answer holds up
-//! nobody but its own releases.
+//! Each data plane has its own permits, watches and deadlines, so that a data plane that does not answer
+//! delays only its own releases.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,20 +25,20 @@ use crate::api::labels;
 use crate::connect::{self, Failure, explain};
 use crate::engine::diff::Identity;
 
-/// How a data plane is treated.
+/// The limits and deadlines of a data plane.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// How many releases are worked on at a time.
+    /// The number of releases that are reconciled at the same time.
     pub releases: usize,
-    /// How many requests are made for one release at a time.
+    /// The number of requests at the same time for one release.
     pub requests: usize,
-    /// How long a request may take.
+    /// The deadline of a request.
     pub deadline: Duration,
-    /// The first pause after a data plane did not answer; each further one is twice as long.
+    /// The first backoff after a data plane did not answer; it doubles with each failure.
     pub first_pause: Duration,
-    /// The longest such pause.
+    /// The longest backoff.
     pub longest_pause: Duration,
-    /// How long a workload may be unready before its pods are looked at.
+    /// How long a workload may be unready before its pods are read.
     pub pods_after: Duration,
 }
 
@@ -55,19 +55,19 @@ impl Default for Settings {
     }
 }
 
-/// A request to a data plane that failed.
+/// A failed request to a data plane.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    /// It was answered with a failure, or not at all.
+    /// The answer is an error, or there was no answer.
     #[error("{}", explain(.0))]
     Failed(#[from] kube::Error),
-    /// It took too long.
+    /// The request exceeded its deadline.
     #[error("no answer within {0:?}")]
     TimedOut(Duration),
 }
 
 impl RequestError {
-    /// Tells whether nobody answered.
+    /// Returns whether there was no answer.
     pub fn is_unreachable(&self) -> bool {
         match self {
             Self::Failed(error) => connect::failure(error) == Failure::Unreachable,
@@ -75,7 +75,7 @@ impl RequestError {
         }
     }
 
-    /// Returns the code of the answer, where there is one.
+    /// Returns the HTTP status code of the answer. None: there was no answer.
     pub fn code(&self) -> Option<u16> {
         match self {
             Self::Failed(kube::Error::Api(status)) => Some(status.code),
@@ -95,13 +95,13 @@ impl RequestError {
     }
 }
 
-/// A data plane that does not answer.
+/// The error of a data plane that does not answer.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("data plane {plane} does not answer: {why}")]
 pub struct Unreachable {
     /// The data plane.
     pub plane: String,
-    /// What went wrong.
+    /// The cause.
     pub why: String,
 }
 
@@ -118,17 +118,17 @@ enum Reachability {
 
 /// A data plane.
 pub struct Plane {
-    /// How it is reached, as people and annotations say it.
+    /// The connection, as conditions and annotations name it.
     pub name: String,
     /// Its client.
     pub client: Client,
-    /// How it is treated.
+    /// The limits and deadlines.
     pub settings: Settings,
-    /// The way back to the releases.
+    /// Triggers passes over the releases of this data plane.
     pub wakes: Arc<Wakes>,
-    /// The namespaces that are known to be there.
+    /// The namespaces that are known to exist.
     pub(super) namespaces: Mutex<HashSet<String>>,
-    /// Why workloads are not ready.
+    /// The reasons why workloads are not ready.
     pub(super) causes: Causes,
     kinds: Kinds,
     watches: Mutex<HashMap<(String, String), Arc<Watch>>>,
@@ -141,7 +141,7 @@ pub struct Plane {
 }
 
 impl Plane {
-    /// Makes a data plane of which nothing is known.
+    /// Creates a data plane with empty caches.
     pub fn new(name: String, client: Client, settings: Settings, wakes: Arc<Wakes>) -> Self {
         Self {
             name,
@@ -161,17 +161,17 @@ impl Plane {
         }
     }
 
-    /// Waits for a turn, where the data plane answers. Whoever waits keeps nothing from other data planes.
+    /// Waits for a permit, if the data plane answers. The wait does not block other data planes.
     pub async fn turn(&self) -> Result<Option<SemaphorePermit<'_>>, Unreachable> {
         self.reachable().await?;
-        // They are never closed.
+        // The semaphore is never closed.
         let turn = self.permits.acquire().await.ok();
-        // It may have gone silent while many waited.
+        // The data plane may have failed while this release waited.
         self.reachable().await?;
         Ok(turn)
     }
 
-    /// Sends a request and waits for its answer, not for ever.
+    /// Sends a request, with the deadline of the data plane.
     pub async fn ask<T>(
         &self,
         request: impl Future<Output = Result<T, kube::Error>>,
@@ -187,13 +187,13 @@ impl Plane {
         }
     }
 
-    /// Tells whether the last answer of the data plane refused the credentials of the client.
+    /// Returns whether the last answer of the data plane refused the credentials of the client.
     pub fn is_denied(&self) -> bool {
         self.denied.load(Ordering::Relaxed)
     }
 
-    /// Says whether the data plane answers. One that did not is asked again after a pause, by one release
-    /// for all.
+    /// Fails if the data plane does not answer. After a failure one release tests the connection again after
+    /// a backoff, for all releases.
     async fn reachable(&self) -> Result<(), Unreachable> {
         if let Some(answer) = self.known_reachability() {
             return answer;
@@ -214,11 +214,11 @@ impl Plane {
         }
     }
 
-    /// Finds out whether a request that was not answered says something about the whole data plane.
+    /// Tests, after a request without an answer, whether the whole data plane does not answer.
     pub async fn suspect(&self) -> Result<(), Unreachable> {
         match self.probing.try_lock() {
             Ok(_probing) => self.probe().await,
-            // Somebody finds it out already.
+            // Another release tests it already.
             Err(_) => {
                 let _found = self.probing.lock().await;
                 self.known_reachability().unwrap_or(Ok(()))
@@ -230,7 +230,7 @@ impl Plane {
         let answer = self.ask(self.client.apiserver_version()).await;
         let mut reachability = lock(&self.reachability);
         let error = match answer {
-            // A failure that was answered with is an answer.
+            // An error code is an answer too.
             Err(error) if error.is_unreachable() => error,
             _ => {
                 *reachability = Reachability::Up;
@@ -260,24 +260,24 @@ impl Plane {
         }
     }
 
-    /// Asks how a kind is served.
+    /// Returns how a kind is served.
     pub async fn kind(&self, wanted: &GroupVersionKind) -> Result<Kind, Blind> {
         let deadline = self.settings.deadline;
         let found = self.kinds.find(&self.client, wanted, deadline).await;
         if let Err(Blind::Forbidden { .. }) = &found {
-            // A data plane lets every user that it knows read discovery.
+            // Every authenticated user may read discovery.
             self.denied.store(true, Ordering::Relaxed);
         }
         found
     }
 
-    /// Returns the watch of a kind; it begins with the first who asks.
+    /// Returns the watch of a kind; the first call starts it.
     pub fn watch(&self, kind: &Kind) -> Arc<Watch> {
         let key = (kind.resource.group.clone(), kind.resource.kind.clone());
         let mut watches = lock(&self.watches);
         if let Some(watch) = watches.get(&key) {
             let is_gone = matches!(watch.sync(), Sync::Blind(Blind::NotServed { .. }));
-            // The version that it was watched in is no longer served, another one is.
+            // The watched version is no longer served, but another version is.
             if !is_gone || watch.kind == *kind {
                 return watch.clone();
             }
@@ -292,7 +292,7 @@ impl Plane {
         watch
     }
 
-    /// Forgets what discovery said of a kind, for it was not so.
+    /// Drops the cached discovery of a kind, because it was wrong.
     pub fn doubt(&self, kind: &Kind) {
         self.kinds.forget(&kind.resource);
     }
@@ -308,7 +308,7 @@ impl Plane {
         }
     }
 
-    /// Reads an object from the data plane itself.
+    /// Reads an object from the data plane, not from the watch.
     pub async fn read(
         &self,
         kind: &Kind,
@@ -334,7 +334,7 @@ impl Plane {
         Ok(live)
     }
 
-    /// Applies an object, and returns what the data plane made of it.
+    /// Applies an object, and returns the result.
     pub async fn apply(
         &self,
         kind: &Kind,
@@ -363,8 +363,8 @@ impl Plane {
         Ok(live)
     }
 
-    /// Deletes an object as it was seen: if it is another by now, or was changed, nothing happens and the
-    /// answer is a conflict. Tells whether it is gone.
+    /// Deletes an object, with uid and resourceVersion as preconditions: if the object changed or was
+    /// replaced, the answer is a conflict. Returns whether the object is gone.
     pub async fn delete(
         &self,
         kind: &Kind,
@@ -382,7 +382,7 @@ impl Plane {
         let api = self.api::<true>(kind, namespace);
         let answer = self.ask(api.delete(name, &params)).await;
         let gone = match answer {
-            // The answer is the object where it is still there.
+            // The answer is the object if it still exists.
             Ok(answer) => answer.is_right(),
             Err(error) if error.code() == Some(404) => true,
             Err(error) => return Err(error),
@@ -393,7 +393,8 @@ impl Plane {
         Ok(gone)
     }
 
-    /// Asks the data plane itself whether anything of a kind carries the uid of a release.
+    /// Lists the objects of a kind that carry the uid of a release, from the data plane and not from the
+    /// watch.
     pub async fn list(&self, kind: &Kind, owner: &Owner) -> Result<Vec<Identity>, Blind> {
         let selector = format!("{}={}", labels::RELEASE_UID, owner.uid);
         let api = self.every::<true>(kind);
@@ -414,7 +415,7 @@ impl Plane {
         Ok(found.collect())
     }
 
-    /// Returns what tells this cluster from others, however it is reached.
+    /// Returns an identifier of the cluster that does not depend on the connection.
     pub async fn identity(&self) -> Result<&str, RequestError> {
         let identity = self.identity.get_or_try_init(|| async {
             let namespaces: Api<Namespace> = Api::all(self.client.clone());

@@ -1,8 +1,8 @@
-//! Finds and deletes what a release has in a data plane and no longer wants there.
+//! Finds and deletes the stale objects of a release in a data plane.
 //!
-//! Nothing is deleted unless the live state of every kind that could matter is known, and nothing but what
-//! is ours beyond doubt, as it was seen: each deletion carries the uid and the resourceVersion. Namespaces
-//! are never deleted.
+//! An object is deleted only if the live state of every relevant kind is known and the object certainly
+//! belongs to the release. Each deletion has the uid and the resourceVersion as preconditions. Namespaces are
+//! never deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,34 +16,34 @@ use super::live::{Live, Owner};
 use super::plane::{Plane, RequestError};
 use crate::engine::diff::Identity;
 
-/// How often a deletion is tried on an object that others keep changing.
+/// The attempts to delete an object that others keep changing.
 const ATTEMPTS: usize = 4;
 
 /// An object of a release in a data plane.
 #[derive(Clone, Debug)]
 pub struct Held {
-    /// Its kind.
+    /// The kind.
     pub kind: Kind,
-    /// What tells it from others.
+    /// The group, kind, namespace and name.
     pub identity: Identity,
-    /// What is known of it.
+    /// The summary of the live object.
     pub live: Arc<Live>,
 }
 
-/// What a release has in a data plane, as far as that can be seen.
+/// The objects of a release in a data plane, as far as they can be read.
 #[derive(Debug, Default)]
 pub struct Holdings {
-    /// What is the release's beyond doubt.
+    /// The objects that certainly belong to the release.
     pub held: Vec<Held>,
-    /// The kinds of which nothing is known.
+    /// The kinds whose objects are not known.
     pub blind: Vec<Blind>,
-    /// The kinds that were looked at.
+    /// The kinds that were read.
     pub kinds: Vec<Kind>,
-    /// The kinds that the data plane does not serve and that nothing was ever applied of, by group and name.
+    /// The kinds that the data plane does not serve and that were never applied, by group and name.
     pub absent: Vec<(String, String)>,
 }
 
-/// Finds what a release has, over the kinds that it names and the well-known ones.
+/// Finds the objects of a release, in the kinds that it names and in the well-known kinds.
 pub async fn holdings(
     plane: &Plane,
     owner: &Owner,
@@ -71,7 +71,8 @@ pub async fn holdings(
     let mut holdings = Holdings::default();
     for ((kind, named), answer) in wanted.iter().zip(answers) {
         match answer {
-            // There are data planes without routes; what was never applied cannot be left behind.
+            // A data plane may not serve, for example, routes; a kind that was never applied cannot have
+            // stale objects.
             Err(Blind::NotServed { .. }) if !named.may_have_objects => {
                 holdings.absent.push(kind.clone());
             }
@@ -101,8 +102,8 @@ pub async fn holdings(
     holdings
 }
 
-/// Asks the data plane itself what a release has, kind by kind: a watch that broke a moment ago does not
-/// know it yet. Nothing is deleted on its word alone.
+/// Lists the objects of a release on the data plane itself, kind by kind, because a watch may be behind. A
+/// deletion needs both sources.
 pub async fn confirm(
     plane: &Plane,
     owner: &Owner,
@@ -137,27 +138,27 @@ pub async fn confirm(
     }
 }
 
-/// Chooses what is there and no longer wanted.
+/// Returns the objects that the release does not want.
 pub fn stale(held: Vec<Held>, wanted: &BTreeSet<Identity>) -> Vec<Held> {
     held.into_iter()
         .filter(|held| !wanted.contains(&held.identity) && !is_namespace(&held.identity))
         .collect()
 }
 
-/// Tells whether an object is a namespace, which takes everything in it along when it goes.
+/// Returns whether an object is a namespace; its deletion would delete everything in it.
 pub fn is_namespace(identity: &Identity) -> bool {
     identity.group.is_empty() && identity.kind == "Namespace"
 }
 
-/// What became of the deletion of one object.
+/// The result of the deletion of one object.
 pub struct Removal {
     /// The object.
     pub held: Held,
-    /// Whether it is gone; else it is on its way, or why not.
+    /// Whether the object is gone. False: its deletion is in progress.
     pub gone: Result<bool, RequestError>,
 }
 
-/// Deletes objects. What is being deleted already is waited for.
+/// Deletes objects. Objects that are already being deleted are not deleted again.
 pub async fn remove(plane: &Plane, owner: &Owner, objects: Vec<Held>) -> Vec<Removal> {
     let removals = futures::stream::iter(objects).map(|held| async move {
         let gone = match held.live.deleting {
@@ -176,7 +177,7 @@ async fn remove_one(plane: &Plane, owner: &Owner, held: &Held) -> Result<bool, R
     let mut attempt = 1;
     loop {
         match plane.delete(kind, identity, &live).await {
-            // It changed since it was seen: whether it is ours is asked again.
+            // The object changed since it was read: its owner is checked again.
             Err(error) if error.code() == Some(409) && attempt < ATTEMPTS => {}
             answer => return answer,
         }
@@ -188,7 +189,7 @@ async fn remove_one(plane: &Plane, owner: &Owner, held: &Held) -> Result<bool, R
                 }
                 live = now;
             }
-            // Gone, another of the same name, or somebody else's by now.
+            // The object is gone, was replaced, or now belongs to another owner.
             _ => {
                 plane
                     .watch(kind)

@@ -1,5 +1,5 @@
-//! What a release says of itself after a pass: the inventory with the health of each resource, and the
-//! conditions. Pure.
+//! The status of a release after a pass: the inventory with the health of each resource, and the conditions.
+//! Pure functions.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ use crate::api::condition::{self, Observation, Status};
 use crate::api::rendered::{Health, RenderedReleaseStatus, ResourceStatus};
 use crate::engine::diff::Identity;
 
-/// How many errors a message lists.
+/// The number of errors in a message.
 const LISTED: usize = 3;
-/// How much of each: what a server says can be long.
+/// The longest text of one error, in characters: the message of a server can be long.
 const CLIPPED: usize = 1_000;
 
-/// What is said of one type of condition: its status, the reason for programs, the sentence for people.
+/// The status, the reason and the message of a condition.
 pub type Said = (Status, &'static str, String);
 
 /// Computes the status after a pass over a generation.
@@ -44,8 +44,8 @@ pub fn after(
         let known = known.get(&held.identity).copied();
         leaving(held, known, now)
     });
-    // A resource that the pass did not look for may still be there; one without a name was never applied, and
-    // neither was one of a kind that the data plane never served.
+    // A resource that the pass did not read may still exist. A resource without a name, or of a kind that the
+    // data plane never served, was never applied.
     let is_unseen = |entry: &&ResourceStatus| {
         let identity = identity(entry);
         let kind = (entry.group.clone(), entry.kind.clone());
@@ -92,7 +92,7 @@ pub fn after(
     status
 }
 
-/// Puts what is said among the conditions.
+/// Sets a condition.
 pub fn set(
     conditions: &mut Vec<Condition>,
     type_: &str,
@@ -110,7 +110,7 @@ pub fn set(
     condition::set(conditions, observation, now);
 }
 
-/// Tells whether anything is on its way.
+/// Returns whether the health of a resource is Progressing or Unknown.
 pub fn is_moving(status: &RenderedReleaseStatus) -> bool {
     let moves =
         |entry: &ResourceStatus| matches!(entry.health, Health::Progressing | Health::Unknown);
@@ -119,7 +119,7 @@ pub fn is_moving(status: &RenderedReleaseStatus) -> bool {
 
 fn entry(found: &Found, known: Option<&ResourceStatus>, now: Timestamp) -> ResourceStatus {
     let (health, message) = match (&found.problem, &found.live) {
-        // What was there before still is, and may be well; that it is not as wanted counts more.
+        // The old object may be healthy, but the failed apply is more important.
         (Some(problem), _) => (Health::Unknown, Some(format!("was not applied: {problem}"))),
         (None, Some((_, verdict))) => (verdict.health, verdict.message.clone()),
         (None, None) => (Health::Unknown, None),
@@ -182,7 +182,7 @@ fn parsed(live: &Live) -> Option<crate::api::Object> {
     serde_json::from_str(text).ok()
 }
 
-/// When a status was first seen: the time that stands there, unless the status is another.
+/// The time at which a status was first seen: the recorded time, unless the status changed.
 fn observed(
     status: &Option<crate::api::Object>,
     known: Option<&ResourceStatus>,
@@ -247,7 +247,7 @@ fn pruned(pruned: &Pruned, left: &[Held]) -> Said {
     }
 }
 
-/// Whether everything of this generation is well. What is no longer wanted does not count.
+/// Returns the condition Ready: all resources of this generation are healthy. Stale objects are ignored.
 fn ready(current: &[ResourceStatus], deployed: &Deployed) -> Said {
     if let (Status::False, reason, message) = applied(deployed) {
         return (Status::False, reason, message);
@@ -295,7 +295,7 @@ fn ready(current: &[ResourceStatus], deployed: &Deployed) -> Said {
     }
 }
 
-/// Joins the first few, and counts the others.
+/// Joins the first few items, and adds the number of the others.
 pub fn listed(items: &[String]) -> String {
     let clipped = |item: &String| item.chars().take(CLIPPED).collect::<String>();
     let shown: Vec<String> = items.iter().take(LISTED).map(clipped).collect();

@@ -1,4 +1,4 @@
-//! Which releases have to be looked at again because something in a data plane changed.
+//! Triggers passes over releases when an object in a data plane changes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +8,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::api::RenderedRelease;
 
-/// The way from a data plane back to the releases.
+/// Maps changes in a data plane to releases, and triggers their reconciles.
 pub struct Wakes {
     sender: UnboundedSender<ObjectRef<RenderedRelease>>,
     known: Mutex<Known>,
@@ -16,14 +16,14 @@ pub struct Wakes {
 
 #[derive(Default)]
 struct Known {
-    /// By uid. A label holds a name only where it is short.
+    /// The releases by uid. A label can hold only a short name.
     releases: HashMap<String, ObjectRef<RenderedRelease>>,
-    /// Those that could not do everything for want of sight.
+    /// The uids of the releases that wait until all kinds can be read.
     troubled: HashSet<String>,
 }
 
 impl Wakes {
-    /// Makes the way, given where it leads.
+    /// Creates the map. The sender gets the releases to reconcile.
     pub fn new(sender: UnboundedSender<ObjectRef<RenderedRelease>>) -> Self {
         Self {
             sender,
@@ -31,19 +31,19 @@ impl Wakes {
         }
     }
 
-    /// Remembers a release, so that it can be woken.
+    /// Adds a release.
     pub fn remember(&self, uid: &str, release: ObjectRef<RenderedRelease>) {
         self.lock().releases.insert(uid.to_owned(), release);
     }
 
-    /// Forgets a release that is no more.
+    /// Removes a deleted release.
     pub fn forget(&self, uid: &str) {
         let mut known = self.lock();
         known.releases.remove(uid);
         known.troubled.remove(uid);
     }
 
-    /// Remembers whether a release waits for sight.
+    /// Sets whether a release waits until all kinds can be read.
     pub fn troubled(&self, uid: &str, is_troubled: bool) {
         let mut known = self.lock();
         match is_troubled {
@@ -52,15 +52,15 @@ impl Wakes {
         };
     }
 
-    /// Wakes a release.
+    /// Triggers a pass over a release.
     pub fn wake(&self, uid: &str) {
         if let Some(release) = self.lock().releases.get(uid) {
-            // Nobody listens when the controller has stopped.
+            // The receiver is gone when the controller has stopped.
             let _ = self.sender.send(release.clone());
         }
     }
 
-    /// Wakes every release that waits for sight.
+    /// Triggers a pass over every release that waits until all kinds can be read.
     pub fn wake_troubled(&self) {
         let known = self.lock();
         for release in known

@@ -1,7 +1,7 @@
-//! One watch per kind and data plane, over everything that is labelled as managed by the controller.
+//! One watch per kind and data plane, over all objects with the label of the controller.
 //!
-//! It answers what a release has in the data plane without a request, and wakes the release when that
-//! changes. A watch that is not in sync says so: what it does not show is not known to be absent.
+//! It provides the objects of a release without a request, and triggers a pass over the release when they
+//! change. While the watch is not in sync, it says so: an object that it does not show may still exist.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -18,23 +18,23 @@ use super::pause;
 use super::wakes::Wakes;
 use crate::api::labels;
 
-/// The first pause after a watch failed, and the longest.
+/// The first backoff after a failed watch, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
-/// How long the server keeps a watch; a connection that died unnoticed is found by then.
+/// How long the server keeps a watch, in seconds; a dead connection is noticed by then.
 const LASTS: u32 = 120;
 
-/// What a watch knows.
+/// The state of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sync {
-    /// It has not seen everything yet.
+    /// The first list is not complete.
     Listing,
-    /// It has seen everything, and follows.
+    /// The list is complete, and the watch follows the changes.
     Current,
-    /// It does not see.
+    /// The kind cannot be read.
     Blind(Blind),
 }
 
-/// Where an object is: namespace and name.
+/// The namespace and the name of an object.
 type Place = (String, String);
 
 #[derive(Default)]
@@ -43,7 +43,7 @@ struct Objects {
     by_release: HashMap<String, HashSet<Place>>,
 }
 
-/// An object, and when it was last seen.
+/// An object, and the time when it was last seen.
 #[derive(Clone)]
 struct Sighting {
     live: Arc<Live>,
@@ -61,7 +61,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Makes a watch that has seen nothing; [`Watch::follow`] is its life.
+    /// Creates a watch without objects; [`Watch::follow`] runs it.
     pub fn new(kind: Kind, wakes: Arc<Wakes>) -> Self {
         Self {
             kind,
@@ -72,8 +72,8 @@ impl Watch {
         }
     }
 
-    /// Waits until the watch has listed its kind or failed to, and says which. It is blind where that
-    /// takes longer than `patience`, counted from its beginning: only the first who ask wait.
+    /// Waits until the watch has listed its kind or has failed. Returns an error if that takes longer than
+    /// `patience`, measured from the creation of the watch, so that only the first callers wait.
     pub async fn settled(&self, patience: Duration) -> Result<(), Blind> {
         let mut sync = self.sync.subscribe();
         let settled = sync.wait_for(|sync| *sync != Sync::Listing);
@@ -83,18 +83,18 @@ impl Watch {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(_)) | Err(_) => Err(Blind::Unread {
                 kind: self.kind.name(),
-                why: format!("no list of it within {patience:?}"),
+                why: format!("the server did not list it within {patience:?}"),
                 unreachable: true,
             }),
         }
     }
 
-    /// Says what the watch knows.
+    /// Returns the state of the watch.
     pub fn sync(&self) -> Sync {
         self.sync.borrow().clone()
     }
 
-    /// Returns an object and how long ago it was last seen.
+    /// Returns an object, and how long ago it was last seen.
     pub fn get(&self, namespace: &str, name: &str) -> Option<(Arc<Live>, Duration)> {
         let place = (namespace.to_owned(), name.to_owned());
         let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
@@ -102,7 +102,7 @@ impl Watch {
         Some((sighting.live.clone(), sighting.at.elapsed()))
     }
 
-    /// Returns what is labelled with the uid of a release, by namespace and name.
+    /// Returns the objects that are labelled with the uid of a release, by namespace and name.
     pub fn labelled(&self, uid: &str) -> Vec<(String, String, Arc<Live>)> {
         let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
         let places = objects.by_release.get(uid).into_iter().flatten();
@@ -113,21 +113,21 @@ impl Watch {
         found.collect()
     }
 
-    /// Takes in what the answer to a request showed, so that no caller sees what was before it.
+    /// Stores an object from the answer to a request, so that callers do not see an older state.
     pub fn learn(&self, namespace: &str, name: &str, live: Arc<Live>) {
         let place = (namespace.to_owned(), name.to_owned());
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
         objects.put(place, live);
     }
 
-    /// Takes in that an object is gone.
+    /// Removes a deleted object.
     pub fn unlearn(&self, namespace: &str, name: &str, uid: &str) {
         let place = (namespace.to_owned(), name.to_owned());
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
         objects.take(&place, uid);
     }
 
-    /// Watches for ever.
+    /// Runs the watch. It never returns.
     pub async fn follow<const METADATA: bool>(self: Arc<Self>, api: Api<Seen<METADATA>>) {
         let selector = format!("{}={}", labels::MANAGED_BY, labels::RELEASE_CONTROLLER);
         let config = watcher::Config::default().labels(&selector).timeout(LASTS);
@@ -151,13 +151,13 @@ impl Watch {
                 tracing::warn!(kind = %self.kind.name(), error = %blind, "watch failed");
                 self.sync.send_replace(Sync::Blind(blind));
             }
-            // A watch that failed begins with a list: whoever asks meanwhile is told that it is blind.
+            // A failed watch starts with a new list; until then callers get the error.
             tokio::time::sleep(pause::jittered(pause, &self.kind.name())).await;
             pause = (pause * 2).min(PAUSES.1);
         }
     }
 
-    /// Takes in an event; tells whether the watch came in sync by it.
+    /// Handles an event. Returns whether the watch came in sync with it.
     fn take_in<const METADATA: bool>(
         &self,
         event: Event<Seen<METADATA>>,
@@ -202,7 +202,7 @@ impl Watch {
         (place, Arc::new(live))
     }
 
-    /// Puts a whole list in place of what was known.
+    /// Replaces all objects by a complete list.
     fn replace(&self, listed: HashMap<Place, Arc<Live>>) {
         let mut changed = Vec::new();
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
@@ -244,8 +244,8 @@ impl Watch {
 }
 
 impl Objects {
-    /// Puts an object in its place, unless a newer sight of it is there. Returns the releases for which
-    /// something changed that counts.
+    /// Stores an object, unless a newer one is stored. Returns the releases for which a relevant field
+    /// changed.
     fn put(&mut self, place: Place, live: Arc<Live>) -> Vec<String> {
         let at = Instant::now();
         let Some(known) = self.by_place.get_mut(&place) else {
@@ -275,7 +275,7 @@ impl Objects {
         vec![old, new]
     }
 
-    /// Takes an object away, unless another of the same name is there by now.
+    /// Removes an object, unless another one of the same name has replaced it.
     fn take(&mut self, place: &Place, uid: &str) -> Option<Arc<Live>> {
         if self.by_place.get(place)?.live.uid != uid {
             return None;
@@ -301,8 +301,8 @@ impl Objects {
     }
 }
 
-/// Tells whether one sight of an object is older than another. Versions are numbers wherever bowline
-/// meets them; where they are not, what comes later is taken for newer.
+/// Returns whether one version of an object is older than another. bowline's servers use numbers as
+/// resourceVersion; if a version is not a number, the later arrival is the newer one.
 fn is_older(one: &Live, other: &Live) -> bool {
     let number = |live: &Live| live.resource_version.parse::<u64>().ok();
     matches!((number(one), number(other)), (Some(one), Some(other)) if one < other)

@@ -1,4 +1,4 @@
-//! Volumes, addresses and metrics: whoever asks gets.
+//! Volumes, addresses and metrics: every request is granted.
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub(super) fn service(scene: &Scene<'_>) -> Object {
     if !balanced || has_address {
         return status;
     }
-    // From the addresses that are kept for examples.
+    // An address from the range that is reserved for documentation.
     let hash = digest::of_bytes(scene.name().as_bytes());
     let last = u8::from_str_radix(hash.get(..2).unwrap_or_default(), 16).unwrap_or_default();
     let address = format!("203.0.113.{last}");
@@ -61,7 +61,7 @@ pub(super) fn autoscaler(scene: &Scene<'_>) -> Object {
         (
             "ScalingActive",
             "ValidMetricFound",
-            "the metrics are made up",
+            "the metrics are simulated",
         ),
     ] {
         condition(&mut status, now, type_, "True", reason, message);

@@ -1,13 +1,13 @@
-//! DaemonSets: one replica per node, on a few nodes that are made up.
+//! DaemonSets: one replica per node, on a few simulated nodes.
 
 use serde_json::json;
 
 use super::{Scene, condition, put, said};
 use crate::api::{Object, digest};
 
-/// How many nodes are made up.
+/// The number of simulated nodes.
 const NODES: i64 = 3;
-/// Says which template the replicas are of; a DaemonSet has no other place for it.
+/// The condition that stores the revision of the replicas' template; a DaemonSet has no other field for it.
 const REVISION: &str = "SimulatedRevision";
 
 pub(super) fn step(scene: &Scene<'_>) -> Object {
@@ -26,7 +26,7 @@ pub(super) fn step(scene: &Scene<'_>) -> Object {
     let crash = scene.crash(scene.spec("/template/spec"));
     let mut is_crashing = false;
     if begins {
-        // The first step is that the controller has seen it.
+        // The first step only sets observedGeneration.
     } else if ready < scene.count("currentNumberScheduled") {
         match &crash {
             Some(_) => is_crashing = true,
@@ -36,7 +36,7 @@ pub(super) fn step(scene: &Scene<'_>) -> Object {
             }
         }
     } else if scene.count("currentNumberScheduled") == NODES && updated < NODES {
-        // One at a time is taken down and comes back new.
+        // One replica at a time is replaced.
         ready -= 1;
     }
     let scheduled = if begins { ready } else { NODES };

@@ -1,14 +1,14 @@
-//! The simulator of an embedded data plane: moves the status of workloads as a cluster would, over seconds,
-//! where nothing runs.
+//! The simulator of an embedded data plane: it changes the status of workloads over seconds as a cluster
+//! would, although nothing runs.
 //!
-//! It stands among the controllers because it is one: a client of the API like the others, run by whoever
-//! runs them. It writes status, and once on each object the annotation `bowline.dev/simulated`, so that
-//! every screen can say what it shows. How a status goes on is in pure functions, one step at a time; the
-//! state is the status itself, so that another process goes on where one ended.
+//! It is a controller: a client of the API like the others, and it runs with them. It writes the status and,
+//! once per object, the annotation `bowline.dev/simulated`, so that every screen can show that the object is
+//! simulated. Pure functions compute the next step of a status. The status is the only state, so another
+//! process can continue.
 //!
-//! An image crashes that is listed as faulty: in the settings, or in the annotation
-//! `bowline.dev/faulty-images` of a DataPlane, which anybody can edit while it runs. `IMAGE in NAMESPACE`
-//! crashes there alone, as what is well in staging may not be in production.
+//! The containers of a faulty image crash. Faulty images are listed in the settings, or in the annotation
+//! `bowline.dev/faulty-images` of a DataPlane, which users can edit at any time. `IMAGE in NAMESPACE` crashes
+//! only in that namespace, so that a release can be healthy in staging and fail in production.
 
 mod claims;
 mod daemons;
@@ -48,12 +48,12 @@ use crate::api::environment::Reach;
 use crate::api::{DataPlane, Object, labels};
 use crate::connect::explain;
 
-/// How a data plane is simulated.
+/// The settings of the simulator.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How long a step takes, such as one replica becoming ready.
+    /// The duration of a step, such as one replica becoming ready.
     pub step: Duration,
-    /// Images that crash, beside those that DataPlanes list.
+    /// Images that crash, in addition to those that DataPlanes list.
     pub faulty: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ impl Default for Settings {
     }
 }
 
-/// What a step is computed from.
+/// The inputs of a step.
 struct Scene<'a> {
     /// The object.
     object: &'a Value,
@@ -74,11 +74,11 @@ struct Scene<'a> {
     status: Object,
     /// The images that crash.
     faulty: &'a [String],
-    /// Now, as the API writes it.
+    /// The current time, in the format of the API.
     now: &'a str,
 }
 
-/// Computes the status after one step; what it returns is written where it differs.
+/// Computes the status after one step; it is written if it differs.
 type Step = fn(&Scene<'_>) -> Object;
 
 /// A status could not be written.
@@ -86,16 +86,16 @@ type Step = fn(&Scene<'_>) -> Object;
 #[error("{}", explain(.0))]
 struct Error(#[from] kube::Error);
 
-/// What each simulated kind is given.
+/// The state that the reconciles of all simulated kinds share.
 struct Stage {
     context: Arc<Context>,
     step: Duration,
     faulty: watch::Receiver<Vec<String>>,
-    /// When an object may take its next step, by uid.
+    /// The time of the next step of each object, by uid.
     due: Mutex<HashMap<String, Instant>>,
 }
 
-/// Simulates until told to stop.
+/// Runs the simulator until the stop future is ready.
 pub async fn run(
     context: Arc<Context>,
     settings: Settings,
@@ -130,13 +130,13 @@ pub async fn run(
     }
 }
 
-/// Keeps the list of faulty images as the DataPlanes say.
+/// Keeps the list of faulty images in sync with the DataPlanes.
 async fn follow_faults(context: &Context, given: Vec<String>, sender: watch::Sender<Vec<String>>) {
     let (planes, writer): (Store<DataPlane>, _) = reflector::store();
     let changes = watcher(context.all::<DataPlane>(), watcher::Config::default())
         .default_backoff()
         .reflect(writer);
-    // The end of the list counts too: before it the store has nothing of what was listed.
+    // The end of the list is an event too: before it, the store does not have the listed objects.
     let mut changes = std::pin::pin!(changes);
     loop {
         if let Ok(None) = changes.try_next().await {
@@ -165,7 +165,7 @@ fn listed(plane: &DataPlane) -> Vec<String> {
         .collect()
 }
 
-/// Plays one kind.
+/// Simulates one kind.
 async fn play<K>(stage: Arc<Stage>, step: Step, mut stopped: watch::Receiver<bool>)
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -199,7 +199,7 @@ where
     .await;
 }
 
-/// Lets an object take a step, if it is time.
+/// Takes the next step of an object, if it is time.
 async fn go_on<K>(object: Arc<K>, stage: Arc<Stage>, step: Step) -> Result<Action, Error>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -243,7 +243,7 @@ where
     Ok(Action::requeue(stage.step))
 }
 
-/// Writes a status, after the mark that says whose it is.
+/// Writes a status, after the annotation that marks it as simulated.
 async fn write<K>(object: &K, stage: &Stage, before: Object, next: Object) -> Result<(), Error>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -266,7 +266,7 @@ where
                 .await,
         )?;
     }
-    // A merge leaves what it does not name.
+    // A merge patch keeps the fields that it does not name.
     let gone = before
         .into_iter()
         .filter(|(field, _)| !next.contains_key(field));
@@ -279,7 +279,7 @@ where
     )
 }
 
-/// An object that is gone or another by now needs no step.
+/// An object that is deleted or replaced needs no step.
 fn settle<T>(answer: Result<T, kube::Error>) -> Result<(), Error> {
     match answer {
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
@@ -317,7 +317,7 @@ impl Scene<'_> {
         count.unwrap_or_default()
     }
 
-    /// The first faulty container of a pod, by its name and image.
+    /// Returns the first faulty container of a pod, by its name and image.
     fn crash(&self, pod: Option<&Value>) -> Option<(String, String)> {
         let pod = pod?;
         let containers = ["initContainers", "containers"]
@@ -355,7 +355,7 @@ fn matches(faulty: &str, image: &str) -> bool {
     }
 }
 
-/// Puts a condition into a status; its transition time changes only when its status does.
+/// Sets a condition of a status; its transition time changes only with its status.
 fn condition(status: &mut Object, now: &str, type_: &str, is: &str, reason: &str, message: &str) {
     let list = status.entry("conditions").or_insert_with(|| json!([]));
     let Value::Array(list) = list else {
@@ -376,7 +376,7 @@ fn condition(status: &mut Object, now: &str, type_: &str, is: &str, reason: &str
     }
 }
 
-/// Returns what a condition of a status says: its status, its reason, its message.
+/// Returns the status, the reason and the message of a condition.
 fn said<'a>(status: &'a Object, type_: &str) -> Option<(&'a str, &'a str, &'a str)> {
     let list = status.get("conditions")?.as_array()?;
     let found = list.iter().find(|condition| condition["type"] == *type_)?;
@@ -384,8 +384,7 @@ fn said<'a>(status: &'a Object, type_: &str) -> Option<(&'a str, &'a str, &'a st
     Some((text("status"), text("reason"), text("message")))
 }
 
-/// Says of a workload without conditions of its own whether its containers crash, in the words of a
-/// Deployment.
+/// Sets the condition of a Deployment that reports crashing containers on a workload that has no conditions.
 fn crashing(status: &mut Object, scene: &Scene<'_>, crash: Option<(String, String)>) {
     let (is, reason, message) = match crash {
         Some((container, image)) => (
@@ -398,7 +397,7 @@ fn crashing(status: &mut Object, scene: &Scene<'_>, crash: Option<(String, Strin
     condition(status, scene.now, "Progressing", is, reason, &message);
 }
 
-/// Writes a count the way the controllers of a cluster do: none is left out.
+/// Writes a count as the controllers of a cluster do: zero is left out.
 fn put(status: &mut Object, field: &str, count: i64) {
     match count {
         0 => status.remove(field),

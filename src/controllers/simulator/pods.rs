@@ -1,4 +1,4 @@
-//! Pods that somebody made by hand; those of a controller are its own.
+//! Pods that a user created; pods of a controller are not simulated.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Deployments: new replicas come one by one, and old ones go as new ones are ready.
+//! Deployments: new replicas are added one by one, and old ones are removed as new ones become ready.
 
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ pub(super) fn step(scene: &Scene<'_>) -> Object {
         ["replicas", "updatedReplicas", "readyReplicas"].map(|field| scene.count(field));
     let begins = is_new || scene.count("observedGeneration") < scene.generation();
     if is_new {
-        // Old replicas that were not ready go first, as in a cluster.
+        // Old replicas that are not ready are removed first, as in a cluster.
         let recreate = scene.spec("/strategy/type").and_then(Value::as_str) == Some("Recreate");
         ready = if recreate { 0 } else { ready };
         (all, updated) = (ready, 0);
@@ -29,7 +29,7 @@ pub(super) fn step(scene: &Scene<'_>) -> Object {
     let crash = scene.crash(scene.spec("/template/spec"));
     let mut is_crashing = false;
     if begins {
-        // The first step is that the controller has seen it.
+        // The first step only sets observedGeneration.
     } else if ready - old < updated {
         match &crash {
             Some(_) => is_crashing = true,
@@ -71,7 +71,7 @@ fn tell(
 ) {
     let wanted = scene.number("/replicas", 1);
     let available = status.get("availableReplicas").and_then(Value::as_i64);
-    // A quarter may be missing, as by default.
+    // A quarter of the replicas may be unavailable, as by default.
     let (is, reason, message) = match available.unwrap_or_default() >= wanted - wanted / 4 {
         true => (
             "True",
@@ -105,7 +105,7 @@ fn tell(
     condition(status, scene.now, PROGRESSING, is, reason, &message);
 }
 
-/// The name of the set of replicas of this template, as conditions say it.
+/// The name of the ReplicaSet of this template, as conditions name it.
 fn replica_set(scene: &Scene<'_>) -> String {
     let hash = digest::of(&scene.spec("/template"));
     let hash: String = hash.chars().take(10).collect();

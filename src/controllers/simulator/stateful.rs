@@ -1,4 +1,4 @@
-//! StatefulSets: replicas come and change one at a time, the last one first.
+//! StatefulSets: replicas are added and replaced one at a time, the last one first.
 
 use serde_json::Value;
 
@@ -19,8 +19,8 @@ pub(super) fn step(scene: &Scene<'_>) -> Object {
     let [mut all, mut updated, mut ready] =
         ["replicas", "updatedReplicas", "readyReplicas"].map(|field| scene.count(field));
     if is_new {
-        // What was being changed when the template changed again begins anew; what was not yet changed
-        // is as wanted where the template is what it was before.
+        // If the template changes during a rollout, the rollout starts again; if it changes back, the
+        // replicas that were not replaced are up to date.
         updated = if current == revision { ready } else { 0 };
     }
     let begins = is_new || scene.count("observedGeneration") < scene.generation();
@@ -28,7 +28,7 @@ pub(super) fn step(scene: &Scene<'_>) -> Object {
     let crash = scene.crash(scene.spec("/template/spec"));
     let mut is_crashing = false;
     if begins {
-        // The first step is that the controller has seen it.
+        // The first step only sets observedGeneration.
     } else if ready < all {
         match &crash {
             Some(_) => is_crashing = true,
@@ -42,7 +42,7 @@ pub(super) fn step(scene: &Scene<'_>) -> Object {
     } else if all > wanted {
         (all, ready, updated) = (wanted, wanted, updated.min(wanted));
     } else if updated < wanted {
-        // One at a time is taken down and comes back new.
+        // One replica at a time is replaced.
         match first {
             true => updated = wanted,
             false => ready -= 1,
@@ -50,7 +50,7 @@ pub(super) fn step(scene: &Scene<'_>) -> Object {
     }
     let is_done = !begins && (all, updated, ready) == (wanted, wanted, wanted);
     status.insert("observedGeneration".to_owned(), scene.generation().into());
-    // These two are always there.
+    // These two fields are always present.
     status.insert("replicas".to_owned(), all.into());
     status.insert("availableReplicas".to_owned(), ready.into());
     put(&mut status, "readyReplicas", ready);

@@ -1,4 +1,4 @@
-//! Steps of the simulator, and that they come to an end.
+//! Steps of the simulator. Every rollout comes to an end.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::api::rendered::Health;
 use crate::controllers::rendered::health::{self, Facts};
 
-/// An object that takes steps until nothing changes.
+/// An object that takes steps until its status no longer changes.
 struct Played {
     object: Value,
     status: Object,
@@ -136,7 +136,7 @@ fn a_faulty_image_crashes_and_the_old_replicas_stay() {
         message.starts_with("3 of 3 ready, CrashLoopBackOff: container main, image web:v2"),
         "{message}"
     );
-    // Back, or no longer faulty: it goes on either way.
+    // The old image, or an image that is no longer faulty: both continue the rollout.
     let mut back = Played {
         object: web.object.clone(),
         status: web.status.clone(),

@@ -10,13 +10,13 @@ use serde_json::Value;
 use super::{Change, Diff, FieldChange, Identity, ObjectDiff};
 use crate::text;
 
-/// A value takes as many columns at most where people read a line of changes.
+/// The largest width of a value in a line of changes, in columns.
 const VALUE: usize = 160;
 
-/// How much a change matters to its reader, the most important first.
+/// The importance of a change for the reader, the most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Importance {
-    /// An image, or a container that comes or goes with its image.
+    /// An image, or a container that is added or removed with its image.
     Image,
     /// Environment variables, arguments and configuration data.
     Data,
@@ -29,17 +29,17 @@ pub enum Importance {
 /// One change of one object, or the same change of several.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangeLine<'d> {
-    /// How much it matters.
+    /// The importance.
     pub importance: Importance,
-    /// The objects that change so; at least one.
+    /// The objects with this change; at least one.
     pub objects: Vec<&'d Identity>,
-    /// Added and Removed mean the whole object.
+    /// Added and Removed are about the whole object.
     pub change: Change,
-    /// The field in few words: `containers[web].image`; empty for a whole object.
+    /// The short name of the field: `containers[web].image`; empty for a whole object.
     pub field: String,
     /// The old value; None if the field is new.
     pub before: Option<&'d Value>,
-    /// The new value; None if the field goes.
+    /// The new value; None if the field is removed.
     pub after: Option<&'d Value>,
 }
 
@@ -52,7 +52,7 @@ impl ChangeLine<'_> {
             Some(other) => other.to_string(),
         };
         let (before, after) = (word(self.before, "(none)"), word(self.after, "(removed)"));
-        // A number that becomes a string of the same digits.
+        // A number becomes a string with the same digits.
         match before == after {
             true => {
                 let exact = |value: Option<&Value>| value.map_or(String::new(), Value::to_string);
@@ -90,7 +90,7 @@ impl Diff {
             let paths: Vec<Vec<Step>> = object.fields.iter().map(|it| steps(&it.path)).collect();
             let shorts: Vec<String> = paths.iter().map(|steps| short(steps)).collect();
             for ((field, steps), name) in object.fields.iter().zip(&paths).zip(&shorts) {
-                // Two fields of one object that have the same short name keep their whole paths.
+                // Two fields of one object with the same short name keep their full paths.
                 let same = shorts.iter().filter(|other| *other == name).count();
                 let name = match same > 1 && meta(steps).is_none() {
                     true => written(steps),
@@ -104,7 +104,7 @@ impl Diff {
                     before: field.before.as_ref(),
                     after: field.after.as_ref(),
                 };
-                // Masks hide whether two Secrets change in the same way.
+                // Masked values do not show whether two Secrets change in the same way.
                 if object.identity.kind == "Secret" {
                     lines.push(line);
                     continue;
@@ -129,7 +129,7 @@ impl Diff {
         lines
     }
 
-    /// Returns the places of the changed objects in `objects`, the most important change first.
+    /// Returns the indexes of the changed objects in `objects`, the most important change first.
     pub fn by_importance(&self) -> Vec<usize> {
         let changed = self.objects.iter().enumerate();
         let changed = changed.filter(|(_, object)| object.change != Change::Same);
@@ -139,7 +139,7 @@ impl Diff {
         places.into_iter().map(|(_, at)| at).collect()
     }
 
-    /// Writes the changes for people, one line each, the most important first.
+    /// Prints the changes for people, one line each, the most important first.
     pub fn changes_text(&self) -> String {
         let mut out = String::new();
         let mut head: Option<&Identity> = None;
@@ -173,7 +173,7 @@ impl Diff {
     }
 }
 
-/// Judges an object by its most important change.
+/// Returns the importance of an object's most important change.
 fn of(object: &ObjectDiff) -> Importance {
     if object.change != Change::Changed {
         return of_object(&object.identity);
@@ -183,7 +183,7 @@ fn of(object: &ObjectDiff) -> Importance {
     fields.min().unwrap_or(Importance::Other)
 }
 
-/// Judges an object that comes or goes by what objects of its kind hold.
+/// Returns the importance of an added or removed object, by its kind.
 fn of_object(identity: &Identity) -> Importance {
     match (identity.group.as_str(), identity.kind.as_str()) {
         ("apps" | "batch", _) | ("", "Pod" | "ReplicationController") => Importance::Image,
@@ -231,7 +231,7 @@ fn of_field(identity: &Identity, steps: &[Step], field: &FieldChange) -> Importa
     }
 }
 
-/// Splits a path as the walk of a tree writes it: `a.b[name=c]["d.e"][0]`.
+/// Splits the path of a field change: `a.b[name=c]["d.e"][0]`.
 fn steps(path: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut rest = path;
@@ -263,7 +263,7 @@ fn steps(path: &str) -> Vec<Step> {
     steps
 }
 
-/// Names a field in few words: without the way to a pod's template, and a label by its key wherever it is.
+/// Returns the short name of a field: without the path to a pod template, and a label only by its key.
 fn short(steps: &[Step]) -> String {
     let is =
         |at: usize, wanted: &str| matches!(steps.get(at), Some(Step::Key(key)) if key == wanted);
@@ -285,7 +285,7 @@ fn short(steps: &[Step]) -> String {
     written(steps.get(start..end).unwrap_or_default())
 }
 
-/// Names a label or an annotation by its key; None for any other field.
+/// Returns the key of a label or an annotation; None for any other field.
 fn meta(steps: &[Step]) -> Option<String> {
     let [.., Step::Key(metadata), Step::Key(kind), Step::Key(key)] = steps else {
         return None;
@@ -297,7 +297,7 @@ fn meta(steps: &[Step]) -> Option<String> {
     }
 }
 
-/// Writes the steps of a path.
+/// Prints the steps of a path.
 fn written(steps: &[Step]) -> String {
     let mut out = String::new();
     for step in steps {
@@ -311,10 +311,10 @@ fn written(steps: &[Step]) -> String {
     out
 }
 
-/// Shortens two values that differ to some columns each, so that the difference stays in sight.
+/// Shortens two different values to some columns each, so that the difference stays visible.
 ///
-/// The ends that both have in common go first. Of a difference that is longer than the columns, its
-/// beginning and its end stay.
+/// It removes the common start and end first. A difference that is longer than the columns keeps its
+/// start and its end.
 pub fn shortened(before: &str, after: &str, columns: usize) -> (String, String) {
     let (before, after) = (text::line(before), text::line(after));
     let common = |one: &mut dyn Iterator<Item = char>, other: &mut dyn Iterator<Item = char>| {
@@ -329,7 +329,10 @@ pub fn shortened(before: &str, after: &str, columns: usize) -> (String, String) 
     (one(&before), one(&after))
 }
 
-/// Shows the part of a text between a common head and a common tail, given in characters.
+/// The largest number of common characters at the end of a changed word that are shown with it.
+const WORD_END: usize = 4;
+
+/// Returns the part of a text between a common head and a common tail; both lengths are in characters.
 fn window(text: &str, head: usize, tail: usize, columns: usize) -> String {
     if text::width(text) <= columns {
         return text.to_owned();
@@ -339,10 +342,27 @@ fn window(text: &str, head: usize, tail: usize, columns: usize) -> String {
     let middle = chars.get(head..chars.len() - tail).unwrap_or_default();
     let needed: usize = middle.iter().map(wide).sum();
     if needed + 2 > columns {
+        let mark = |is_cut: bool| {
+            if is_cut {
+                text::ELLIPSIS.to_string()
+            } else {
+                String::new()
+            }
+        };
+        // The common end of a word belongs to the value: 8s and 5s differ in one character.
+        let behind = chars.get(chars.len() - tail..).unwrap_or_default();
+        let word = behind.iter().take_while(|c| c.is_alphanumeric()).count();
+        let word = if word <= WORD_END { word } else { 0 };
+        let end: String = behind.iter().take(word).collect();
         let middle: String = middle.iter().collect();
-        return text::fit_name(&middle, columns);
+        let (before, after) = (mark(head > 0), mark(word < tail));
+        let room = columns.saturating_sub(text::width(&before) + text::width(&after));
+        return format!(
+            "{before}{}{after}",
+            text::fit_name(&format!("{middle}{end}"), room)
+        );
     }
-    // The columns that are left go to the head, which names the value, and then to the tail.
+    // The remaining columns go to the head, which names the value, and then to the tail.
     let mut room = columns - needed;
     let mut start = head;
     let mut end = chars.len() - tail;

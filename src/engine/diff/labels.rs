@@ -1,11 +1,11 @@
-//! Names of objects for a narrow list: short, and different wherever the objects differ.
+//! Names of objects for a narrow list: short, and different for different objects.
 
 use std::collections::HashMap;
 
 use super::Identity;
 use crate::text;
 
-/// Kinds by the short names that kubectl has for them.
+/// The short names of kinds in kubectl.
 const SHORT: &[(&str, &str)] = &[
     ("ConfigMap", "cm"),
     ("CronJob", "cj"),
@@ -23,11 +23,11 @@ const SHORT: &[(&str, &str)] = &[
     ("StatefulSet", "sts"),
 ];
 
-/// As many columns are left to a kind that has no short name.
+/// The largest width of a kind without a short name, in columns.
 const KIND: usize = 12;
 
-/// Names objects in at most `columns` each, in their order. Two objects get the same name only if they
-/// have the same identity.
+/// Returns names of at most `columns` each, in the order of the objects. Two objects get the same name
+/// only if they have the same identity.
 pub fn labels(objects: &[&Identity], columns: usize) -> Vec<String> {
     let full: Vec<String> = objects.iter().map(|one| full(one, objects)).collect();
     let mut labels: Vec<String> = objects
@@ -51,7 +51,7 @@ pub fn labels(objects: &[&Identity], columns: usize) -> Vec<String> {
     labels
 }
 
-/// Names an object by its kind and its name, and by its group and its namespace if another object needs it.
+/// Returns kind and name; also group and namespace if another object would get the same name.
 fn full(one: &Identity, objects: &[&Identity]) -> String {
     let alike = |other: &&&Identity| other.kind == one.kind && other.name == one.name;
     let mut others = objects.iter().filter(alike);
@@ -68,7 +68,7 @@ fn full(one: &Identity, objects: &[&Identity]) -> String {
     out + &one.name
 }
 
-/// Shortens the kind first and then the middle of the name.
+/// Shortens the kind first, then the middle of the name.
 fn fitted(one: &Identity, full: &str, columns: usize) -> String {
     if text::width(full) <= columns {
         return text::line(full).into_owned();

@@ -1,4 +1,4 @@
-//! The lines that differ between two texts, in hunks with their surroundings.
+//! The lines that differ between two texts, in hunks with context lines.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -8,58 +8,58 @@ use serde::Serialize;
 use super::sequence::{self, Edit};
 use super::words::words;
 
-/// Whether a line is on both sides or on one.
+/// Whether a line is in both texts or in one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Kind {
-    /// It stands in both texts.
+    /// In both texts.
     Context,
-    /// It stands in the first text only.
+    /// In the first text only.
     Removed,
-    /// It stands in the second text only.
+    /// In the second text only.
     Added,
 }
 
 /// One line of a hunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// On which side it stands.
+    /// Whether the line is in both texts or in one.
     pub kind: Kind,
-    /// Its number in the first text, from 1.
+    /// The line number in the first text, from 1; None if it is not there.
     pub before: Option<usize>,
-    /// Its number in the second text, from 1.
+    /// The line number in the second text, from 1; None if it is not there.
     pub after: Option<usize>,
-    /// Where in the text of its hunk it stands, without its line end.
+    /// The byte range in the text of the hunk, without the line end.
     text: Range<usize>,
-    /// Whether a line end follows; only the last line of a text may have none.
+    /// Whether the line has a line end; only the last line of a text may have none.
     pub ended: bool,
-    /// Where in the hunk the line stands that this one became or was.
+    /// The index in the hunk of the removed or added line that this line is paired with.
     pub pair: Option<usize>,
 }
 
 /// A run of lines of one text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Span {
-    /// The number of the first line, from 1; of an empty run, the line before it.
+    /// The number of the first line, from 1; for an empty run, the number of the line before it.
     pub start: usize,
-    /// How many lines.
+    /// The number of lines.
     pub count: usize,
 }
 
-/// Changes that stand close together, with the equal lines around them.
+/// Changes that are close together, with the equal lines around them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hunk {
-    /// What it covers of the first text.
+    /// The lines of the first text.
     pub before: Span,
-    /// What it covers of the second text.
+    /// The lines of the second text.
     pub after: Span,
-    /// Its lines, removed ones before added ones.
+    /// The lines, removed lines before added lines.
     pub lines: Vec<Line>,
-    /// What its lines say, one after the other: thousands of small texts would cost more than the diff.
+    /// The text of all lines: thousands of small strings would cost more than the diff.
     text: String,
 }
 
 impl Hunk {
-    /// Makes a hunk that begins behind some lines of each side, with room for its own.
+    /// Creates a hunk after so many lines of each side, with capacity for `lines` lines.
     pub(super) fn begin(before: usize, after: usize, lines: usize) -> Self {
         let empty = |start| Span { start, count: 0 };
         Self {
@@ -70,7 +70,7 @@ impl Hunk {
         }
     }
 
-    /// Writes one line.
+    /// Adds one line.
     pub(super) fn write_line(&mut self, kind: Kind, write: impl FnOnce(&mut String)) {
         let at = self.text.len();
         write(&mut self.text);
@@ -79,8 +79,8 @@ impl Hunk {
         self.push(kind, at..end, ended);
     }
 
-    /// Writes lines of one kind; `skip` of them are left out, and no more than `limit` taken. Returns how
-    /// many were.
+    /// Adds lines of one kind: skips the first `skip` lines and adds at most `limit`. Returns how many it
+    /// added.
     pub(super) fn write(
         &mut self,
         kind: Kind,
@@ -109,7 +109,8 @@ impl Hunk {
     fn push(&mut self, kind: Kind, text: Range<usize>, ended: bool) {
         let next = |span: &mut Span, is_there: bool| {
             is_there.then(|| {
-                // An empty run stands behind the line before it, another one begins with its first.
+                // An empty run has the number of the line before it; any other run has the number of its
+                // first line.
                 span.start += usize::from(span.count == 0);
                 span.count += 1;
                 span.start + span.count - 1
@@ -127,13 +128,13 @@ impl Hunk {
         });
     }
 
-    /// Returns what a line says, without its line end; not cleaned for a terminal.
+    /// Returns the text of a line without its line end; not cleaned for a terminal.
     pub fn text(&self, line: &Line) -> &str {
         self.text.get(line.text.clone()).unwrap_or_default()
     }
 
-    /// Pairs removed with added lines from one line on: one to one where there are as many, else by what
-    /// they begin with.
+    /// Pairs removed with added lines: one to one if the numbers are equal, otherwise by their
+    /// indentation and key.
     pub(super) fn pair(&mut self, removed: usize, added: usize) {
         let end = self.lines.len();
         let as_many = added - removed == end - added;
@@ -156,7 +157,7 @@ impl Hunk {
         }
     }
 
-    /// Cuts equal lines that are far from any change; what is left are hunks of their own.
+    /// Removes equal lines that are far from any change. The rest may be several hunks.
     pub fn narrowed(&self, context: usize) -> Vec<Hunk> {
         let changed: Vec<usize> = (0..self.lines.len())
             .filter(|at| self.lines[*at].kind != Kind::Context)
@@ -176,7 +177,7 @@ impl Hunk {
             .collect()
     }
 
-    /// Copies some lines as a hunk of their own.
+    /// Copies some lines to a new hunk.
     fn part(&self, range: Range<usize>) -> Hunk {
         let gone = self.lines.get(..range.start).unwrap_or_default();
         let behind = |span: Span, without: Kind| {
@@ -201,7 +202,8 @@ impl Hunk {
         hunk
     }
 
-    /// Finds the bytes of a line's text that changed inside it; worked out when asked, for what is seen.
+    /// Returns the changed byte ranges in the text of a line. Computed on demand, because only visible
+    /// lines need it.
     pub fn words(&self, line: usize) -> Vec<Range<usize>> {
         let Some(this) = self.lines.get(line) else {
             return Vec::new();
@@ -217,17 +219,18 @@ impl Hunk {
     }
 }
 
-/// What differs between two texts.
+/// The difference between two texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lines {
     /// The changes, in order.
     pub hunks: Vec<Hunk>,
-    /// Says why some change is shown larger than it is.
+    /// The reason why some change is shown larger than it is; None if all are exact.
     pub coarse: Option<String>,
 }
 
 impl Lines {
-    /// Makes the second text out of the first; none when it is not the text that was compared.
+    /// Applies the difference to the first text and returns the second; None if `before` is not the
+    /// compared text.
     pub fn apply(&self, before: &str) -> Option<String> {
         let old: Vec<&str> = before.split_inclusive('\n').collect();
         let mut out = String::with_capacity(before.len());
@@ -307,13 +310,13 @@ fn hunk(old: &[&str], new: &[&str], edits: &[Edit], context: usize) -> Hunk {
     hunk
 }
 
-/// How long a line is, about.
+/// The estimated length of a line, in bytes.
 const LENGTH: usize = 40;
 
-/// How far down a line's partner is looked for.
+/// How many lines ahead the pairing searches.
 const REACH: usize = 16;
 
-/// What names a line of YAML: its indentation and key.
+/// Returns the indentation and key of a line of YAML.
 fn head(text: &str) -> &str {
     text.split_once(':').map_or(text, |(head, _)| head)
 }

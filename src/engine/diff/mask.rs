@@ -1,22 +1,22 @@
-//! What must never be shown: the values of Secrets, wherever a Secret stands in an object.
+//! Masks the values of Secrets, at any place in an object.
 
 use serde_json::{Map, Value};
 
-/// Stands for a value of a Secret.
+/// The replacement of a value of a Secret.
 pub(super) const MASK: &str = "***";
-/// Stands for a value of a Secret that was another one before.
+/// The replacement of a changed value of a Secret.
 pub(super) const MASK_CHANGED: &str = "*** (changed)";
-/// What `kubectl apply` keeps: the whole object as text, with every value of a Secret.
+/// The annotation of `kubectl apply`: the whole object as text, with all values of a Secret.
 pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// What a map says of the values in it.
+/// Whether a map contains Secret values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Secrecy {
-    /// Nothing.
+    /// The map is no Secret.
     Open,
-    /// It is a Secret, wherever it stands.
+    /// The map is a Secret.
     Secret,
-    /// Its items are Secrets, and need not say so themselves.
+    /// The items of the map are Secrets, even if they have no kind.
     List,
 }
 
@@ -30,12 +30,12 @@ impl Secrecy {
     }
 }
 
-/// Tells whether a field of a Secret carries its values.
+/// Returns whether a field of a Secret contains its values.
 pub(super) fn is_secret_field(key: &str) -> bool {
     matches!(key, "data" | "stringData")
 }
 
-/// Tells whether an annotation may be shown: only where it names its kind and holds no Secret.
+/// Returns whether an annotation may be shown: only if its text names a kind and contains no Secret.
 pub(super) fn is_open_annotation(text: &Value) -> bool {
     let parsed = text.as_str().map(serde_json::from_str::<Value>);
     matches!(parsed, Some(Ok(value)) if value.get("kind").is_some_and(Value::is_string) && !holds_secret(&value))
@@ -54,7 +54,7 @@ fn holds_secret(value: &Value) -> bool {
     }
 }
 
-/// Copies a value with the values of every Secret masked; `secret` when the value is one by its place.
+/// Copies a value and masks the values of all Secrets; `secret`: the value itself is a Secret.
 pub(super) fn masked(value: &Value, secret: bool) -> Value {
     match value {
         Value::Object(map) => {
@@ -75,7 +75,7 @@ pub(super) fn masked(value: &Value, secret: bool) -> Value {
     }
 }
 
-/// Masks what stands under `data` or `stringData`: keys stay, values do not.
+/// Masks the values under `data` or `stringData`; the keys stay.
 pub(super) fn values(value: &Value) -> Value {
     match value {
         Value::Object(map) => {

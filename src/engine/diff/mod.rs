@@ -1,12 +1,12 @@
-//! What changed between two sets of objects: by identity, then by field, then by line and word.
+//! The difference between two sets of objects: by identity, then by field, then by line and word.
 //!
-//! Objects are paired by group, kind, namespace and name, and their trees are walked first, with
-//! list items paired by their own identity: a reordered list is then no change, and little text is
-//! left to compare. Noise (what servers and controllers write) is hidden unless it is asked for;
-//! values of Secrets are masked before anything is kept, so that no output can hold one.
+//! Objects are paired by group, kind, namespace and name. Their trees are compared first, with list items
+//! paired by their own identity: a reordered list is no change, and little text is left to compare. Noise
+//! (fields that servers and controllers write) is hidden by default. Values of Secrets are masked before
+//! anything is stored, so that no output can contain one.
 //!
-//! The lines are those of the objects written as YAML after noise and masks, with list items of
-//! `after` in the order of `before`. Nothing here reads a cluster, colours or prints.
+//! The lines are those of the objects as YAML after noise and masks, with the list items of `after` in
+//! the order of `before`. Nothing here reads a cluster, colours or prints.
 
 mod importance;
 mod labels;
@@ -32,24 +32,25 @@ pub use labels::labels;
 pub use lines::{Hunk, Kind, Line, Lines, Span, lines};
 pub use words::words;
 
-/// Copies an object with the values of every Secret in it masked, wherever one stands.
+/// Copies an object and masks the values of all Secrets in it.
 pub fn masked(object: &Value) -> Value {
     mask::masked(object, false)
 }
 
-/// Says what to compare and what to show.
+/// The options of a comparison.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Shows what servers and controllers write, empty values against absent ones, and reorderings.
+    /// Shows fields that servers and controllers write, differences between empty and absent values, and
+    /// reorderings.
     pub show_noise: bool,
-    /// The side that comes from a cluster, where fields that the other one does not set are defaults.
+    /// The side with live objects; fields that only this side has are defaults.
     pub live: Option<Side>,
-    /// Compares lines too. Most of the time goes into writing objects as YAML: an overview asks for
-    /// fields only, and for the lines of the objects that are looked at.
+    /// Compares lines too. Writing objects as YAML takes most of the time, so an overview compares only
+    /// fields, and compares lines only for the visible objects.
     pub lines: bool,
-    /// How many equal lines stand around a change.
+    /// The number of equal lines around a change.
     pub context: usize,
-    /// When comparing stops and whole blocks are shown as replaced.
+    /// The time at which the comparison stops and shows whole blocks as replaced.
     pub deadline: Option<Instant>,
 }
 
@@ -65,39 +66,39 @@ impl Default for Options {
     }
 }
 
-/// Equal lines without end: what differs stands in the whole of its object.
+/// The value of `context` that shows the whole object around a change.
 pub const WHOLE: usize = usize::MAX;
 
-/// One of the two things that are compared.
+/// One side of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// The older or left one.
+    /// The older or left side.
     Before,
-    /// The newer or right one.
+    /// The newer or right side.
     After,
 }
 
-/// What makes two objects the same one at two times.
+/// The identity of an object, by which the objects of two sets are paired.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Identity {
     /// The API group; empty for the core group.
     pub group: String,
     /// The kind.
     pub kind: String,
-    /// The namespace; empty where there is none.
+    /// The namespace; empty for a cluster-scoped object.
     pub namespace: String,
     /// The name.
     pub name: String,
 }
 
 impl Identity {
-    /// Reads the identity of an object; what is missing is empty.
+    /// Returns the identity of an object; a missing field is empty.
     pub fn of(object: &Value) -> Self {
         Key::of(object).into()
     }
 }
 
-/// An identity by reference, to pair objects by.
+/// A borrowed identity, to pair objects.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key<'a> {
     group: &'a str,
@@ -148,49 +149,50 @@ impl std::fmt::Display for Identity {
     }
 }
 
-/// What happened to an object.
+/// The change of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Change {
-    /// It is only in the second set.
+    /// The object is only in the second set.
     Added,
-    /// It is only in the first set.
+    /// The object is only in the first set.
     Removed,
-    /// It is in both and differs.
+    /// The object is in both sets and differs.
     Changed,
-    /// It is in both and does not differ, or only in noise that is hidden.
+    /// The object is in both sets and is equal, or differs only in hidden noise.
     Same,
 }
 
-/// One place inside an object that differs.
+/// One field of an object that differs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FieldChange {
-    /// Where: `spec.containers[name=app].image`; empty for the object itself.
+    /// The path: `spec.containers[name=app].image`; empty for the object itself.
     pub path: String,
-    /// What stood there; secrets are masked.
+    /// The old value; secrets are masked.
     pub before: Option<Value>,
-    /// What stands there now; secrets are masked.
+    /// The new value; secrets are masked.
     pub after: Option<Value>,
 }
 
-/// What changed in one object.
+/// The difference of one object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObjectDiff {
-    /// Which object.
+    /// The object.
     pub identity: Identity,
-    /// What happened to it.
+    /// The change.
     pub change: Change,
-    /// The places that differ; none where the whole object came or went.
+    /// The fields that differ; empty if the whole object is added or removed.
     pub fields: Vec<FieldChange>,
-    /// The lines that differ, with their surroundings, where lines were asked for.
+    /// The lines that differ, with context, if the options ask for lines.
     pub hunks: Vec<Hunk>,
 }
 
-/// What changed between two sets of objects, in the order of their identities.
+/// The difference between two sets of objects, in the order of their identities.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diff {
-    /// Every object of both sets.
+    /// All objects of both sets.
     pub objects: Vec<ObjectDiff>,
-    /// Says when and why some part is shown coarser than it could be; nothing in it is wrong.
+    /// The reason why some part is shown coarser than possible; None if all is exact. A coarse part is
+    /// still correct.
     pub coarse: Option<String>,
 }
 
@@ -214,8 +216,8 @@ pub fn diff(before: &[Value], after: &[Value], options: &Options) -> Diff {
     Diff { objects, coarse }
 }
 
-/// Pairs the objects of two sets, in the order of their identities. One that stands twice in a set is
-/// paired in the order in which it stands there.
+/// Pairs the objects of two sets, in the order of their identities. Objects with the same identity in one
+/// set are paired in their order.
 fn pairs<'a>(
     before: &'a [Value],
     after: &'a [Value],

@@ -1,6 +1,6 @@
 //! The diff as text for people, as a unified diff and as JSON.
 //!
-//! Text and unified diff are clean for a terminal; JSON keeps what objects say.
+//! Text and unified diff are clean for a terminal; JSON keeps the original texts.
 
 use std::fmt::Write as _;
 
@@ -10,24 +10,24 @@ use super::{Change, Diff, Hunk, Identity, Kind, ObjectDiff};
 use crate::text;
 
 impl Diff {
-    /// Tells whether nothing changed but hidden noise.
+    /// Returns whether nothing changed except hidden noise.
     pub fn is_empty(&self) -> bool {
         self.changed().next().is_none()
     }
 
-    /// Walks what changed.
+    /// Returns the changed objects.
     pub fn changed(&self) -> impl Iterator<Item = &ObjectDiff> {
         let objects = self.objects.iter();
         objects.filter(|object| object.change != Change::Same)
     }
 
-    /// Counts the objects that something happened to.
+    /// Returns the number of objects with this change.
     pub fn count(&self, change: Change) -> usize {
         let objects = self.objects.iter();
         objects.filter(|object| object.change == change).count()
     }
 
-    /// Cuts equal lines that are far from any change.
+    /// Removes equal lines that are far from any change.
     pub fn narrowed(&self, context: usize) -> Diff {
         let object = |object: &ObjectDiff| ObjectDiff {
             hunks: object
@@ -43,8 +43,8 @@ impl Diff {
         }
     }
 
-    /// Writes the diff for people: by object, the most important change first, then hunks (fields where no
-    /// lines were asked for), then a summary.
+    /// Prints the diff for people: by object, the most important change first, then the hunks (or the
+    /// fields if there are no lines), then a summary.
     pub fn text(&self) -> String {
         let mut out = String::new();
         let places = self.by_importance();
@@ -70,7 +70,7 @@ impl Diff {
         out
     }
 
-    /// Says in one line how much changed.
+    /// Returns the numbers of changes as one line.
     pub fn summary(&self) -> String {
         if self.is_empty() {
             return "no changes".to_owned();
@@ -85,7 +85,7 @@ impl Diff {
         words.join(", ")
     }
 
-    /// Writes a unified diff of each object's YAML, as `patch` and its like read it.
+    /// Prints a unified diff of each object's YAML, in the format of `patch`.
     pub fn unified(&self) -> String {
         let mut out = String::new();
         if let Some(coarse) = &self.coarse {
@@ -104,7 +104,7 @@ impl Diff {
         out
     }
 
-    /// Returns what changed as JSON; unchanged objects are counted only.
+    /// Returns the changes as JSON; unchanged objects are only counted.
     pub fn json(&self) -> Value {
         let objects: Vec<Value> = self
             .changed()
@@ -135,7 +135,7 @@ fn fields(count: usize) -> String {
     }
 }
 
-/// Names an object as a path of one word each.
+/// Returns the path of an object: its identity as one segment per part.
 fn path(identity: &Identity) -> String {
     let group = match identity.group.as_str() {
         "" => "core",

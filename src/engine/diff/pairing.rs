@@ -1,11 +1,11 @@
-//! Which items of two lists are the same ones.
+//! Pairs the items of two lists that are the same item.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// The keys that name an item, tried in this order; a second key may be absent and then has a default.
+/// The keys that identify an item, tried in this order. A second key is optional and has a default.
 const KEYS: &[(&str, Option<(&str, &str)>)] = &[
     ("name", None),
     ("containerPort", Some(("protocol", "TCP"))),
@@ -20,14 +20,14 @@ const KEYS: &[(&str, Option<(&str, &str)>)] = &[
     ("host", None),
 ];
 
-/// Lists whose items are named and yet run one after the other.
+/// Returns whether a list with named items is also ordered.
 pub(super) fn is_ordered(key: &str) -> bool {
     key == "initContainers"
 }
 
-/// What the items of two lists are called.
+/// The names of the items of two lists.
 pub(super) struct Names<'a> {
-    /// The key that names them.
+    /// The key with the name.
     pub(super) key: &'static str,
     /// The names in the first list.
     pub(super) before: Vec<Cow<'a, str>>,
@@ -35,7 +35,7 @@ pub(super) struct Names<'a> {
     pub(super) after: Vec<Cow<'a, str>>,
 }
 
-/// Names the items of two lists when one kind of key names all of them, each once in its list.
+/// Returns the names of the items of two lists, if one kind of key identifies each item of both lists.
 pub(super) fn names<'a>(before: &'a [Value], after: &'a [Value]) -> Option<Names<'a>> {
     if before.is_empty() && after.is_empty() {
         return None;
@@ -82,13 +82,13 @@ fn scalar(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// One place of a list that shows both: the items' indices.
+/// The indexes of the paired items in the first and the second list.
 pub(super) type Pair = (Option<usize>, Option<usize>);
 
-/// Pairs named items in the order of `before`, new ones behind what they stand behind in `after`;
-/// tells too whether the items that both have stand in another order.
+/// Pairs named items in the order of `before`. A new item comes after its predecessor in `after`. Also
+/// returns whether the common items have another order.
 pub(super) fn by_name(before: &[Cow<'_, str>], after: &[Cow<'_, str>]) -> (Vec<Pair>, bool) {
-    // Mostly nothing came, went or moved.
+    // The usual case: no item was added, removed or moved.
     if before == after {
         let pairs = (0..before.len()).map(|at| (Some(at), Some(at)));
         return (pairs.collect(), false);
@@ -103,7 +103,7 @@ pub(super) fn by_name(before: &[Cow<'_, str>], after: &[Cow<'_, str>]) -> (Vec<P
         .enumerate()
         .map(|(at, name)| (name.as_ref(), at))
         .collect();
-    // New items by the known item that they follow; those at the start follow none.
+    // New items by the known item before them; None for those at the start.
     let mut following: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
     let mut last = None;
     for (at, name) in after.iter().enumerate() {

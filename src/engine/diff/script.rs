@@ -1,18 +1,18 @@
-//! The YAML of two objects at once: what both have is noted by reference, and written only where it
-//! is seen beside a change.
+//! The YAML of two objects in one list of pieces. Common pieces are kept by reference, and printed only
+//! if they are near a change.
 //!
-//! Most lines of two large objects are equal and far from any change. Writing them would cost more than
-//! finding the changes, so a piece knows how many lines it has and writes them when it is asked to.
+//! Most lines of two large objects are equal and far from any change. Printing them would cost more than
+//! finding the changes, so a piece knows its number of lines and prints them on demand.
 
 use std::ops::Range;
 
+use bounded_yaml::{Block, Spot};
 use serde_json::Value;
 
 use super::lines::{Hunk, Kind};
 use super::sequence;
-use crate::yaml::{self, Block, Spot};
 
-/// Which of the two objects have a piece.
+/// The objects that have a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sides {
     Before,
@@ -29,7 +29,7 @@ impl Sides {
         }
     }
 
-    /// Names the sides for which something holds, where there is one.
+    /// Returns the sides with a true flag; None if both are false.
     pub(super) fn of(before: bool, after: bool) -> Option<Self> {
         match (before, after) {
             (true, true) => Some(Self::Both),
@@ -40,7 +40,7 @@ impl Sides {
     }
 }
 
-/// Where something stands in the YAML of an object; its dashes are known when it is written.
+/// The indentation and key of a piece in the YAML. Its dashes are known only when it is added.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct At<'a> {
     pub(super) indent: usize,
@@ -48,7 +48,7 @@ pub(super) struct At<'a> {
 }
 
 impl<'a> At<'a> {
-    /// Returns where an entry of a map that stands here stands.
+    /// Returns the position of an entry in a map at this position.
     pub(super) fn entry(self, key: &'a str) -> Self {
         Self {
             indent: self.spot(0).of_map().indent,
@@ -56,7 +56,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// Returns where an item of a list that stands here stands.
+    /// Returns the position of an item in a list at this position.
     pub(super) fn item(self) -> Self {
         Self {
             indent: self.spot(0).of_list().indent,
@@ -73,22 +73,22 @@ impl<'a> At<'a> {
     }
 }
 
-/// What stands at a place.
+/// The content of a piece.
 #[derive(Debug, Clone)]
 pub(super) enum What<'a> {
     /// The key of a map or list that follows.
     Open,
     /// A scalar, or an empty map or list.
     Leaf(&'a Value),
-    /// A text that stands for a value.
+    /// A text instead of a value.
     Instead(&'static str),
-    /// An empty map or list, of which everything is hidden.
+    /// A map or list that is shown as empty, because all its content is hidden.
     Nothing(&'static str),
-    /// The line before the lines of a text, and how that text ends.
+    /// The first line of a block text, with its chomping indicator.
     Head(&'static str),
-    /// A line of a text.
+    /// A line of a block text.
     Text(&'a str),
-    /// A whole line that was written already.
+    /// A complete line.
     Written(Box<str>),
 }
 
@@ -102,7 +102,8 @@ struct Piece<'a> {
 }
 
 impl Piece<'_> {
-    /// Writes the piece's lines into a hunk, some at its start left out and no more than some taken.
+    /// Adds the piece's lines to a hunk: skips the first `skip` lines and adds at most `limit`. Returns
+    /// how many it added.
     fn add_to(&self, hunk: &mut Hunk, kind: Kind, skip: usize, limit: usize) -> usize {
         match (self.lines, skip) {
             (1, 0) => {
@@ -116,13 +117,13 @@ impl Piece<'_> {
     fn write(&self, out: &mut String) {
         let spot = self.at.spot(self.dashes as usize);
         match &self.what {
-            What::Open => yaml::open(out, spot),
-            What::Leaf(value) => yaml::leaf(out, value, spot),
-            What::Instead(text) => yaml::leaf(out, &Value::from(*text), spot),
-            What::Nothing("[]") => yaml::leaf(out, &Value::Array(Vec::new()), spot),
-            What::Nothing(_) => yaml::leaf(out, &Value::Object(Default::default()), spot),
-            What::Head(chomping) => yaml::block_head(out, chomping, spot),
-            What::Text(line) => yaml::block_line(out, line, self.at.indent),
+            What::Open => bounded_yaml::open(out, spot),
+            What::Leaf(value) => bounded_yaml::leaf(out, value, spot),
+            What::Instead(text) => bounded_yaml::leaf(out, &Value::from(*text), spot),
+            What::Nothing("[]") => bounded_yaml::leaf(out, &Value::Array(Vec::new()), spot),
+            What::Nothing(_) => bounded_yaml::leaf(out, &Value::Object(Default::default()), spot),
+            What::Head(chomping) => bounded_yaml::block_head(out, chomping, spot),
+            What::Text(line) => bounded_yaml::block_line(out, line, self.at.indent),
             What::Written(line) => {
                 out.push_str(line);
                 out.push('\n');
@@ -131,17 +132,17 @@ impl Piece<'_> {
     }
 }
 
-/// The YAML of two objects, in pieces that one of them has or both.
+/// The YAML of two objects, in pieces of one or both of them.
 #[derive(Debug, Default)]
 pub(super) struct Script<'a> {
     pieces: Vec<Piece<'a>>,
-    /// The dashes that no line of a side has yet.
+    /// The pending dashes of each side; the next piece gets them.
     dashes: [u32; 2],
-    /// How many pieces each side has.
+    /// The number of pieces of each side.
     counts: [usize; 2],
 }
 
-/// A place in a script, to see later what came after it.
+/// A position in a script, to check later which pieces were added after it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
     piece: usize,
@@ -149,24 +150,24 @@ pub(super) struct Mark {
 }
 
 impl<'a> Script<'a> {
-    /// Forgets everything, and keeps the room for it.
+    /// Removes all pieces, but keeps the allocated memory.
     pub(super) fn clear(&mut self) {
         self.pieces.clear();
         self.dashes = [0, 0];
         self.counts = [0, 0];
     }
 
-    /// Begins an item of a list.
+    /// Starts an item of a list.
     pub(super) fn dash(&mut self, sides: Sides) {
         for (side, dashes) in self.dashes.iter_mut().enumerate() {
             *dashes += u32::from(sides.on(side));
         }
     }
 
-    /// Adds what some sides have at a place.
+    /// Adds a piece for some sides.
     pub(super) fn push(&mut self, sides: Sides, at: At<'a>, what: What<'a>) {
         let [before, after] = self.dashes;
-        // What begins an item on one side only has another first line there.
+        // If an item starts on one side only, the first lines of the two sides differ.
         if sides == Sides::Both && before != after {
             self.add(Sides::Before, at, what.clone());
             return self.add(Sides::After, at, what);
@@ -182,9 +183,9 @@ impl<'a> Script<'a> {
         }
         let spot = at.spot(dashes as usize);
         let lines = match &what {
-            What::Leaf(value) => yaml::leaf_lines(value, spot),
+            What::Leaf(value) => bounded_yaml::leaf_lines(value, spot),
             What::Text(_) | What::Written(_) => 1,
-            _ => yaml::key_lines(spot),
+            _ => bounded_yaml::key_lines(spot),
         };
         self.pieces.push(Piece {
             sides,
@@ -195,7 +196,7 @@ impl<'a> Script<'a> {
         });
     }
 
-    /// Remembers where the script is.
+    /// Returns the current position.
     pub(super) fn mark(&self) -> Mark {
         Mark {
             piece: self.pieces.len(),
@@ -203,19 +204,19 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Tells on which of some sides nothing was added since a mark.
+    /// Returns the sides that got no piece since a mark; None if all of `sides` got one.
     pub(super) fn silent(&self, mark: Mark, sides: Sides) -> Option<Sides> {
         let is_silent = |side: usize| sides.on(side) && self.counts[side] == mark.counts[side];
         Sides::of(is_silent(0), is_silent(1))
     }
 
-    /// Takes the key at a mark back, which is the last piece.
+    /// Removes the key at a mark, which is the last piece.
     pub(super) fn take_back(&mut self, mark: Mark) {
         self.pieces.truncate(mark.piece);
         self.counts = mark.counts;
     }
 
-    /// Says of the key at a mark that nothing follows it on some sides.
+    /// Shows the map or list at a mark as empty on some sides.
     pub(super) fn close(&mut self, mark: Mark, silent: Sides, empty: &'static str) {
         let Some(head) = self.pieces.get_mut(mark.piece) else {
             return;
@@ -234,7 +235,7 @@ impl<'a> Script<'a> {
             head.what = What::Nothing(empty);
             return self.pieces.insert(mark.piece + 1, kept);
         }
-        // One piece for both, or one for each where their dashes differ.
+        // The key is one piece for both sides, or one for each if their dashes differ.
         for head in self.pieces.iter_mut().skip(mark.piece).take(2) {
             let is_head = matches!(head.what, What::Open);
             let is_silent = head.sides == silent || silent == Sides::Both;
@@ -244,7 +245,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Adds what two texts have at a place, line by line; tells whether there was time for it.
+    /// Adds two texts line by line. Returns false if the deadline passed.
     pub(super) fn texts(
         &mut self,
         at: At<'a>,
@@ -280,7 +281,7 @@ impl<'a> Script<'a> {
         found.exact
     }
 
-    /// Adds what was written of two lists in two orders, line by line; tells whether there was time.
+    /// Adds two lists with different orders, line by line. Returns false if the deadline passed.
     pub(super) fn reordered(
         &mut self,
         at: At<'a>,
@@ -305,8 +306,8 @@ impl<'a> Script<'a> {
         found.exact
     }
 
-    /// Writes one side of some scripts whose items stand at a place; the first line gets the dashes that
-    /// the side still has to write.
+    /// Prints one side of scripts that are the items of a list; the first line gets the pending dashes of
+    /// the side.
     fn written(&mut self, at: At<'a>, side: usize, items: &[&Script<'a>]) -> Vec<String> {
         let mut out = String::new();
         for script in items {
@@ -325,7 +326,7 @@ impl<'a> Script<'a> {
         lines
     }
 
-    /// Writes what changed, with `context` equal lines around it.
+    /// Returns the changes as hunks, with `context` equal lines around them.
     pub(super) fn hunks(&self, context: usize) -> Vec<Hunk> {
         let runs = self.runs();
         let near = context.saturating_mul(2);
@@ -365,7 +366,7 @@ impl<'a> Script<'a> {
         let last = runs.last().expect("BUG: a chunk has an item");
         let lead = context.min(first.before.start);
         let lines = |of: fn(&Run) -> &Range<usize>| of(last).end - of(first).start;
-        // Equal lines are counted twice, which is room for what follows.
+        // This counts equal lines twice, which leaves capacity for the lines after the last change.
         let room = lead + lines(|run| &run.before) + lines(|run| &run.after);
         let mut hunk = Hunk::begin(first.before.start - lead, first.after.start - lead, room);
         let (mut next, mut covered) = (first.pieces.start, 0);
@@ -398,14 +399,14 @@ impl<'a> Script<'a> {
     }
 }
 
-/// Writes the pieces that one side has.
+/// Adds the pieces of one side.
 fn put(hunk: &mut Hunk, kind: Kind, pieces: &[Piece<'_>], sides: Sides) {
     for piece in pieces.iter().filter(|piece| piece.sides == sides) {
         piece.add_to(hunk, kind, 0, usize::MAX);
     }
 }
 
-/// Pieces in a row that only one side has.
+/// Consecutive pieces of only one side.
 struct Run {
     pieces: Range<usize>,
     before: Range<usize>,

@@ -1,8 +1,8 @@
-//! What two sequences have in common, exactly or, past a deadline, in whole blocks.
+//! The edits between two sequences, exact or, after a deadline, in whole blocks.
 //!
-//! Equal ends are cut off first, then items that stand once on each side are taken as anchors where
-//! most of them keep their order. Only the gaps between anchors are left to a general algorithm, so
-//! neither a long document with few changes nor a reordered one is expensive.
+//! Equal ends are removed first. Then items that occur once on each side become anchors, if most of them
+//! keep their order. Only the gaps between anchors need a general algorithm, so a long document with few
+//! changes is cheap, and a reordered one too.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -11,10 +11,10 @@ use std::time::Instant;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
-/// Gaps up to this many items get the smallest possible diff; larger ones the one with rare anchors.
+/// Gaps up to this many items get the smallest possible diff (Myers); larger gaps get a histogram diff.
 const SMALL: usize = 256;
 
-/// One run of items that another run replaces; one of both may be empty.
+/// A run of items that another run replaces; one of the two may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Edit {
     pub(super) before: Range<usize>,
@@ -25,7 +25,7 @@ pub(super) struct Edit {
 #[derive(Debug, Default)]
 pub(super) struct Edits {
     pub(super) edits: Vec<Edit>,
-    /// False when the deadline passed and some run is larger than it has to be.
+    /// False if the deadline passed and some run is larger than necessary.
     pub(super) exact: bool,
 }
 
@@ -70,8 +70,8 @@ pub(super) fn edits<T: Eq + Hash>(before: &[T], after: &[T], deadline: Option<In
     found
 }
 
-/// Finds what was changed in place, where the sequences are as long and most items stand where they
-/// stood: then nothing has to be looked for.
+/// Finds the items that changed in place, if the sequences have the same length and most items are at the
+/// same index. This needs no search.
 fn in_place<T: Eq>(before: &[T], after: &[T]) -> Option<Vec<Range<usize>>> {
     if before.len() != after.len() {
         return None;
@@ -96,7 +96,7 @@ fn in_place<T: Eq>(before: &[T], after: &[T]) -> Option<Vec<Range<usize>>> {
     Some(runs)
 }
 
-/// Compares two runs that begin and end differently.
+/// Compares two runs whose first items and last items differ.
 fn general<T: Eq + Hash>(
     before: &[T],
     after: &[T],
@@ -136,8 +136,8 @@ fn general<T: Eq + Hash>(
     }
 }
 
-/// Walks two sequences along their edits: what both have as (before, after), else what one has. `end`
-/// is the length of the first.
+/// Calls a function for each run along the edits: with both ranges if both sequences have the run,
+/// otherwise with one. `end` is the length of the first sequence.
 pub(super) fn each(
     edits: &[Edit],
     end: usize,
@@ -158,7 +158,7 @@ fn is_past(deadline: Option<Instant>) -> bool {
     deadline.is_some_and(|deadline| Instant::now() >= deadline)
 }
 
-/// Cuts the equal ends off two ranges.
+/// Removes the equal ends of two ranges.
 fn trim<T: Eq>(
     before: &[T],
     after: &[T],
@@ -179,7 +179,7 @@ fn trim<T: Eq>(
     (a, b)
 }
 
-/// Gives equal items equal numbers, counted from 0.
+/// Numbers the items from 0; equal items get equal numbers.
 fn number<T: Eq + Hash>(before: &[T], after: &[T]) -> (Vec<u32>, Vec<u32>) {
     let mut known: HashMap<&T, u32> = HashMap::with_capacity(before.len());
     let mut of = |item| {
@@ -191,7 +191,7 @@ fn number<T: Eq + Hash>(before: &[T], after: &[T]) -> (Vec<u32>, Vec<u32>) {
     (before, after)
 }
 
-/// Finds the longest chain of items that stand once on each side and in the same order on both.
+/// Finds the longest chain of items that occur once on each side and have the same order on both.
 fn anchors(left: &[u32], right: &[u32]) -> Vec<(usize, usize)> {
     const NONE: u32 = u32::MAX;
     const MANY: u32 = u32::MAX - 1;
@@ -210,7 +210,7 @@ fn anchors(left: &[u32], right: &[u32]) -> Vec<(usize, usize)> {
         .map(|item| (once_left[*item as usize], once_right[*item as usize]))
         .filter(|(a, b)| *a < MANY && *b < MANY)
         .collect();
-    // Patience sorting: the last item of the best chain of each length, and who stands before it.
+    // Patience sorting: the last item of the best chain of each length, and its predecessor.
     let mut ends: Vec<usize> = Vec::new();
     let mut previous: Vec<Option<usize>> = Vec::with_capacity(common.len());
     for (at, (_, place)) in common.iter().enumerate() {
@@ -232,7 +232,7 @@ fn anchors(left: &[u32], right: &[u32]) -> Vec<(usize, usize)> {
     chain
 }
 
-/// Compares what stands between two anchors.
+/// Compares the items between two anchors.
 fn gap(
     left: &[u32],
     right: &[u32],
@@ -255,7 +255,7 @@ fn gap(
     };
     let (old, new) = (&left[a.clone()], &right[b.clone()]);
     let ops = capture_diff_slices_deadline(algorithm, old, new, deadline);
-    // What was found while the deadline passed may be anything; nobody would see that it is.
+    // A result that the deadline interrupted may be very bad, and nothing in it shows that.
     if is_past(deadline) {
         found.exact = false;
         return found.push(a, b);

@@ -1,17 +1,17 @@
-//! Walks two objects side by side, collects what differs, and notes the YAML of both on the way.
+//! Compares two objects field by field, collects the differences, and records the YAML of both.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use bounded_yaml::Block;
 use serde_json::{Map, Value};
 
 use super::mask::{self, LAST_APPLIED, MASK, MASK_CHANGED, Secrecy};
 use super::script::{At, Script, Sides, What};
 use super::{FieldChange, Options, Side, pairing, sequence};
 use crate::api::labels;
-use crate::yaml::Block;
 
-/// What servers write into metadata.
+/// The metadata fields that servers write.
 const GENERATED: &[&str] = &[
     "managedFields",
     "resourceVersion",
@@ -20,7 +20,7 @@ const GENERATED: &[&str] = &[
     "creationTimestamp",
     "selfLink",
 ];
-/// Annotations that follow from the rest of their object.
+/// Annotations that are derived from the rest of the object.
 const DERIVED: &[&str] = &[
     LAST_APPLIED,
     labels::CONTENT_HASH,
@@ -30,7 +30,7 @@ const DERIVED: &[&str] = &[
     labels::AUDIT_HEAD,
 ];
 
-/// The maps of an object that may hold noise.
+/// The maps of an object that may contain noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Level {
     Object,
@@ -40,7 +40,7 @@ enum Level {
 }
 
 impl Level {
-    /// Returns the level of what stands under a key.
+    /// Returns the level of the value under a key.
     fn under(self, key: &str) -> Self {
         match (self, key) {
             (Self::Object, "metadata") => Self::Metadata,
@@ -59,7 +59,7 @@ impl Level {
     }
 }
 
-/// One step of a path; made into text only where something differs.
+/// One step of a path; converted to text only for a difference.
 #[derive(Debug, Clone)]
 enum Step<'a> {
     Key(&'a str),
@@ -72,9 +72,9 @@ pub(super) struct Walk<'a> {
     pub(super) options: &'a Options,
     path: Vec<Step<'a>>,
     pub(super) fields: Vec<FieldChange>,
-    /// The lines of both, where they are asked for.
+    /// The lines of both objects, if the options ask for lines.
     pub(super) script: Script<'a>,
-    /// False when the deadline passed and some list or text is compared coarser than it could be.
+    /// False if the deadline passed and some list or text is compared coarser than possible.
     pub(super) exact: bool,
 }
 
@@ -91,7 +91,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Forgets what was found, and keeps the room for it.
+    /// Clears the results, but keeps the allocated memory.
     pub(super) fn begin(&mut self) {
         self.fields.clear();
         self.script.clear();
@@ -103,7 +103,7 @@ impl<'a> Walk<'a> {
         self.both(At::default(), before, after, false);
     }
 
-    /// Notes an object that has no counterpart.
+    /// Records an object without a counterpart.
     pub(super) fn alone(&mut self, side: Side, object: &'a Value) {
         let sides = match side {
             Side::Before => Sides::Before,
@@ -168,7 +168,7 @@ impl<'a> Walk<'a> {
         });
     }
 
-    /// Runs a step one key or item deeper.
+    /// Runs a comparison one key or item deeper.
     fn within(&mut self, step: Step<'a>, run: impl FnOnce(&mut Self)) {
         self.path.push(step);
         run(self);
@@ -184,8 +184,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Notes a map or list: its key, what `inside` notes, and on the sides that have it and of which
-    /// nothing is noted, that it is empty.
+    /// Records a map or list: its key, then the pieces of `inside`. A side that has it and gets no pieces
+    /// is shown as empty.
     fn hold(
         &mut self,
         sides: Sides,
@@ -210,7 +210,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Notes a map as [`Self::hold`] does, and nothing where nothing of it is noted.
+    /// Records a map as [`Self::hold`] does, but records nothing if it gets no pieces.
     fn hold_unless_silent(&mut self, sides: Sides, at: At<'a>, inside: impl FnOnce(&mut Self)) {
         if !self.options.lines {
             return inside(self);
@@ -240,7 +240,7 @@ impl<'a> Walk<'a> {
                     continue;
                 }
                 let at = at.entry(key);
-                // Most fields are scalars that did not change: nothing of theirs is hidden or masked.
+                // Most fields are unchanged scalars, which need no hiding or masking.
                 if let (Some(old), Some(new)) = (old, new)
                     && is_scalar(old)
                     && !secret
@@ -263,14 +263,14 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Tells whether a field that one side does not have says nothing.
+    /// Returns whether a field that only one side has is noise: an empty value or a default.
     fn is_hidden(&self, level: Level, key: &str, old: Option<&Value>, new: Option<&Value>) -> bool {
         let (only, side) = match (old, new) {
             (Some(old), None) => (old, Side::Before),
             (None, Some(new)) => (new, Side::After),
             _ => return false,
         };
-        // What stands in a ConfigMap or Secret has no defaults.
+        // The content of a ConfigMap or Secret has no defaults.
         let is_content = |key: &str| matches!(key, "data" | "binaryData" | "stringData");
         let has_no_defaults = level == Level::Object && is_content(key)
             || matches!(self.path.as_slice(), [Step::Key(parent)] if is_content(parent));
@@ -278,7 +278,7 @@ impl<'a> Walk<'a> {
     }
 
     fn field(&mut self, at: At<'a>, old: Option<&'a Value>, new: Option<&'a Value>, secret: bool) {
-        // Noise inside these is told from the rest even where the whole map is new.
+        // Separate the noise inside these maps even if the whole map is new.
         let is_metadata = matches!(self.level(), Level::Metadata | Level::Annotations);
         match (old, new) {
             (Some(old), Some(new)) => self.both(at, old, new, secret),
@@ -297,7 +297,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Runs something for the value of each side that has one.
+    /// Runs a function for the value of each side that has one.
     fn each(
         &mut self,
         old: Option<&'a Value>,
@@ -311,7 +311,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Compares the values of a Secret without showing one.
+    /// Compares the values of a Secret without showing them.
     fn secrets(&mut self, at: At<'a>, old: Option<&'a Value>, new: Option<&'a Value>) {
         match (old, new) {
             (Some(Value::Object(old)), Some(Value::Object(new))) => {
@@ -344,7 +344,7 @@ impl<'a> Walk<'a> {
         });
     }
 
-    /// Compares what `kubectl apply` kept; it may hold a whole Secret.
+    /// Compares the annotation of `kubectl apply`, which may contain a whole Secret.
     fn annotation(&mut self, at: At<'a>, old: Option<&'a Value>, new: Option<&'a Value>) {
         let mut given = [old, new].into_iter().flatten();
         match given.all(mask::is_open_annotation) {
@@ -383,7 +383,8 @@ impl<'a> Walk<'a> {
             };
             self.found([list(&names.before), list(&names.after)]);
         }
-        // Items in two orders are written one by one, and then put in the order of each side.
+        // If the orders differ, the items are recorded one by one and then arranged in the order of each
+        // side.
         let mut items: Vec<(pairing::Pair, Script<'a>)> = Vec::new();
         for (at_old, at_new) in pairs {
             let name = at_old.and_then(|place| names.before.get(place));
@@ -448,7 +449,7 @@ impl<'a> Walk<'a> {
         self.items(at, &before[place..], secret);
     }
 
-    /// Notes items that both lists have.
+    /// Records items that both lists have.
     fn items(&mut self, at: At<'a>, items: &'a [Value], secret: bool) {
         for item in items.iter().filter(|_| self.options.lines) {
             self.script.dash(Sides::Both);
@@ -456,8 +457,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Notes a value with the values of every Secret masked; `secret` when the value is one by its
-    /// place.
+    /// Records a value and masks the values of all Secrets; `secret`: the value itself is a Secret.
     fn show(&mut self, sides: Sides, at: At<'a>, value: &'a Value, secret: bool) {
         self.show_at(sides, at, value, secret, Level::Inner);
     }
@@ -509,7 +509,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Notes what stands under `data` or `stringData` of a Secret: keys stay, values do not.
+    /// Records the content of `data` or `stringData` of a Secret: the keys, not the values.
     fn show_masked(&mut self, sides: Sides, at: At<'a>, value: &'a Value) {
         match value {
             Value::Object(map) => self.hold(sides, at, "{}", |walk| {
@@ -529,7 +529,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The entries of two maps by key, in order.
+/// The entries of two maps by key, sorted.
 struct Merged<'a> {
     before: std::iter::Peekable<Entries<'a>>,
     after: std::iter::Peekable<Entries<'a>>,
@@ -579,7 +579,7 @@ fn is_scalar(value: &Value) -> bool {
     !matches!(value, Value::Object(_) | Value::Array(_))
 }
 
-/// Tells whether a value says no more than its absence.
+/// Returns whether a value has the same meaning as a missing field.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

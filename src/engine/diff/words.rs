@@ -1,14 +1,14 @@
-//! Which words changed inside a pair of lines.
+//! The words that changed in a pair of lines.
 
 use std::ops::Range;
 
 use super::sequence;
 
-/// Lines with more words than this are compared at their ends only.
+/// Lines with more words than this are compared only at their ends.
 const WORDS: usize = 400;
 
-/// Finds the bytes that differ between two lines, by words; none where the lines have too little in
-/// common for words to tell more than the lines do.
+/// Returns the byte ranges that differ between two lines, by words; empty if the lines have too little in
+/// common for a comparison by words.
 pub fn words(before: &str, after: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
     let (old, new) = (split(before), split(after));
     let found = match old.len().max(new.len()) > WORDS {
@@ -39,7 +39,7 @@ fn middle(old: &[&str], new: &[&str]) -> sequence::Edit {
     }
 }
 
-/// Splits a line into runs of letters and digits, runs of blanks, and single other characters.
+/// Splits a line into runs of letters and digits, runs of spaces, and other single characters.
 fn split(text: &str) -> Vec<&str> {
     let class = |c: char| match c {
         c if c.is_alphanumeric() || c == '_' => 1,
@@ -63,7 +63,7 @@ fn split(text: &str) -> Vec<&str> {
     words
 }
 
-/// Turns ranges of words, in order, into ranges of bytes.
+/// Converts ranges of words, in order, to ranges of bytes.
 struct Offsets<'a> {
     words: &'a [&'a str],
     word: usize,

@@ -1,17 +1,18 @@
-//! Watches to the read model.
+//! Feeds the read model from watches.
 //!
-//! Each kind is watched for itself and for as long as the feed lives: a watch that fails is told of, waits
-//! with growing pauses and begins again. A watch begins when discovery says that the server has the kind;
-//! until then the kind is absent, which is no failure. Readers are woken by a version number that only grows, so that a
-//! burst of events wakes them once.
+//! Each kind has its own watch, as long as the feed exists. A watch that fails is reported, and is
+//! retried with backoff. A watch starts when discovery says that the server has the kind; until then the
+//! kind is absent, which is no failure. A version number that only grows wakes readers, so that a burst
+//! of events wakes them once.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use futures::{Stream, StreamExt};
 use jiff::Timestamp;
-use kube::api::{ListParams, PartialObjectMeta};
-use kube::core::NamespaceResourceScope;
+use kube::api::ListParams;
+use kube::core::{ApiResource, NamespaceResourceScope};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, watcher};
@@ -22,8 +23,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::{Event, Freshness, Key, Source, World};
-use crate::api::{ComponentEnvSnapshot, DeploymentPipeline, Environment, Release, ReleasePin};
-use crate::connect::kinds::Discovery;
+use crate::api::{DeploymentPipeline, Environment};
+use crate::connect::kinds::{self, Discovery};
 use crate::connect::{Failure, explain, failure};
 
 /// A read model that follows a server; dropping it ends its watches. Only the watches write it.
@@ -34,20 +35,86 @@ pub struct Feed {
     _watches: JoinSet<()>,
 }
 
-/// What changed in the read model.
+/// A change of the read model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touched {
-    /// Of which kind.
+    /// The kind.
     pub source: Source,
-    /// Which object; any of them where a whole list came.
+    /// The object; None after a whole list.
     pub key: Option<Key>,
-    /// The component that the object is of, or was before it went.
+    /// The component of the object, or the component before the change.
     pub component: Option<Arc<str>>,
+}
+
+/// A kind whose objects fill a table of the read model.
+pub struct Watch {
+    source: Source,
+    kind: ApiResource,
+    follow: Follow,
+    row_of: RowOf,
+}
+
+type Follow = Box<dyn FnOnce(&Client, Option<&str>, Followed) -> BoxFuture<'static, ()>>;
+
+/// Returns the name of the matrix row that an object belongs to; None for objects that belong to no row.
+type RowOf = for<'w> fn(&'w World, Source, &Key) -> Option<&'w Arc<str>>;
+
+impl Watch {
+    /// Watches a kind; `apply` writes each event to the read model.
+    pub fn new<K>(source: Source, apply: fn(&mut World, Event<K>)) -> Self
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + std::fmt::Debug
+            + DeserializeOwned
+            + Send
+            + 'static,
+    {
+        Self {
+            source,
+            kind: kinds::kind::<K>(),
+            follow: Box::new(move |client, namespace, followed| {
+                let api: Api<K> = match namespace {
+                    Some(namespace) => Api::namespaced(client.clone(), namespace),
+                    None => Api::all(client.clone()),
+                };
+                Box::pin(follow(api, followed, apply))
+            }),
+            row_of: |_, _, _| None,
+        }
+    }
+
+    /// Sets the function that finds the matrix row of an object, for the readers of changes.
+    pub fn of_row(mut self, row_of: RowOf) -> Self {
+        self.row_of = row_of;
+        self
+    }
+
+    /// Returns the watched kind.
+    pub fn kind(&self) -> (Source, ApiResource) {
+        (self.source, self.kind.clone())
+    }
+
+    /// Returns the watches of the kinds that all subjects share.
+    pub fn shared() -> [Self; 2] {
+        [
+            Self::new::<Environment>(Source::ENVIRONMENTS, World::environments),
+            Self::new::<DeploymentPipeline>(Source::PIPELINES, World::pipelines),
+        ]
+    }
+}
+
+/// One watched kind, with the shared data of the watches.
+struct Followed {
+    source: Source,
+    kind: ApiResource,
+    row_of: RowOf,
+    sink: Sink,
 }
 
 type Listeners = Vec<mpsc::UnboundedSender<Touched>>;
 
-/// What the watches share.
+/// The shared data of the watches.
 #[derive(Clone)]
 struct Sink {
     world: Arc<RwLock<World>>,
@@ -56,38 +123,41 @@ struct Sink {
     served: Arc<Served>,
 }
 
-/// The kinds that the server has, as discovery said last.
+/// The kinds of the server, according to the last discovery.
 struct Served {
     client: Client,
-    /// The time and the content of the last answer; no content if the answer did not come in time.
+    /// The kinds that the watches need.
+    kinds: Vec<ApiResource>,
+    /// The time and the content of the last answer; None if the answer did not come in time.
     asked: tokio::sync::Mutex<Option<(Instant, Option<Discovery>)>>,
 }
 
 impl Served {
-    fn new(client: &Client) -> Self {
+    fn new(client: &Client, kinds: Vec<ApiResource>) -> Self {
         Self {
             client: client.clone(),
+            kinds,
             asked: tokio::sync::Mutex::new(None),
         }
     }
 
-    /// Tells whether the server has a kind; `None` where it does not tell. The watches share an answer.
-    async fn has(&self, source: Source) -> Option<bool> {
+    /// Returns whether the server has a kind; None if discovery does not answer. The watches share one
+    /// answer.
+    async fn has(&self, kind: &ApiResource) -> Option<bool> {
         let mut asked = self.asked.lock().await;
         let is_new = |at: &Instant| at.elapsed() < ABSENT_PAUSE / 2;
         if !asked.as_ref().is_some_and(|(at, _)| is_new(at)) {
-            let kinds = Source::ALL.map(Source::kind);
-            let answer = Discovery::ask(&self.client, &kinds);
+            let answer = Discovery::ask(&self.client, &self.kinds);
             let answer = tokio::time::timeout(DISCOVERY, answer).await.ok();
             *asked = Some((Instant::now(), answer));
         }
         let (_, discovery) = asked.as_ref()?;
-        discovery.as_ref()?.serves(&source.kind())
+        discovery.as_ref()?.serves(kind)
     }
 }
 
 impl Sink {
-    /// Tells those who listen; what they look up is in the read model by now.
+    /// Notifies the listeners; the read model already has the change.
     fn touch(&self, touched: &Touched) {
         let mut listeners = self
             .listeners
@@ -104,61 +174,41 @@ impl Sink {
 }
 
 impl Feed {
-    /// Begins to watch a namespace, or all of them.
-    pub fn start(client: &Client, namespace: Option<&str>) -> Self {
+    /// Starts to watch a namespace, or all namespaces.
+    pub fn start(client: &Client, namespace: Option<&str>, watches: Vec<Watch>) -> Self {
         let (version, seen) = watch::channel(0);
+        let watched: Vec<_> = watches.iter().map(Watch::kind).collect();
+        let kinds = watched.iter().map(|(_, kind)| kind.clone()).collect();
         let sink = Sink {
-            world: Arc::new(RwLock::new(World::new())),
+            world: Arc::new(RwLock::new(World::watching(watched))),
             version,
             listeners: Arc::default(),
-            served: Arc::new(Served::new(client)),
+            served: Arc::new(Served::new(client, kinds)),
         };
-        let mut watches = JoinSet::new();
-        let pins: Api<ReleasePin> = api(client, namespace);
-        watches.spawn(follow(pins, Source::Pins, sink.clone(), World::pins));
-        let environments: Api<Environment> = api(client, namespace);
-        watches.spawn(follow(
-            environments,
-            Source::Environments,
-            sink.clone(),
-            World::environments,
-        ));
-        let pipelines: Api<DeploymentPipeline> = api(client, namespace);
-        watches.spawn(follow(
-            pipelines,
-            Source::Pipelines,
-            sink.clone(),
-            World::pipelines,
-        ));
-        // Releases and snapshots are large; everything that is kept of them stands in their metadata.
-        let releases: Api<PartialObjectMeta<Release>> = api(client, namespace);
-        watches.spawn(follow(
-            releases,
-            Source::Releases,
-            sink.clone(),
-            World::releases,
-        ));
-        let snapshots: Api<PartialObjectMeta<ComponentEnvSnapshot>> = api(client, namespace);
-        watches.spawn(follow(
-            snapshots,
-            Source::Snapshots,
-            sink.clone(),
-            World::snapshots,
-        ));
+        let mut running = JoinSet::new();
+        for watch in watches {
+            let followed = Followed {
+                source: watch.source,
+                kind: watch.kind,
+                row_of: watch.row_of,
+                sink: sink.clone(),
+            };
+            running.spawn((watch.follow)(client, namespace, followed));
+        }
         Self {
             world: sink.world,
             version: seen,
             listeners: sink.listeners,
-            _watches: watches,
+            _watches: running,
         }
     }
 
-    /// Looks at the read model; whoever looks holds up the watches.
+    /// Locks the read model for reading. The watches wait while a reader holds the lock.
     pub fn world(&self) -> RwLockReadGuard<'_, World> {
         read(&self.world)
     }
 
-    /// Listens to what changes from now on, object by object, each after the read model has it.
+    /// Returns the changes from now on, object by object, each after the read model has it.
     pub fn touched(&self) -> impl Stream<Item = Touched> + Send + use<> {
         let (listener, heard) = mpsc::unbounded_channel();
         let mut listeners = self
@@ -172,19 +222,19 @@ impl Feed {
         })
     }
 
-    /// Returns a number that grows with every change, for those who wait beside other things.
+    /// Returns a version number that grows with every change, to wait for it together with other events.
     pub fn versions(&self) -> watch::Receiver<u64> {
         self.version.clone()
     }
 
-    /// Waits until the read model is as wanted, beside others who wait.
+    /// Waits until a condition on the read model is true. Several callers can wait.
     pub async fn when(&self, wanted: impl Fn(&World) -> bool) {
         let mut version = self.version.clone();
-        // The senders live as long as this.
+        // The senders exist as long as this feed.
         let _ = version.wait_for(|_| wanted(&self.world())).await;
     }
 
-    /// Waits until kinds were listed, or could not be; whoever would wait longer is better told.
+    /// Waits until kinds are listed or have failed, but at most `LISTING`.
     pub async fn listed(&self, sources: &[Source]) {
         let listed = self.when(|world| {
             let mut found = sources.iter().map(|source| world.freshness(*source));
@@ -193,13 +243,13 @@ impl Feed {
         let _ = tokio::time::timeout(LISTING, listed).await;
     }
 
-    /// Waits until something changed since the last time that it was asked.
+    /// Waits for a change since the last call.
     pub async fn changed(&mut self) {
-        // The senders live as long as the watches, which live as long as this.
+        // The senders exist as long as the watches, which exist as long as this feed.
         let _ = self.version.changed().await;
     }
 
-    /// Waits until the read model is as wanted.
+    /// Waits until a condition on the read model is true.
     pub async fn until(&mut self, wanted: impl Fn(&World) -> bool) {
         loop {
             self.version.borrow_and_update();
@@ -215,33 +265,23 @@ fn read(world: &RwLock<World>) -> RwLockReadGuard<'_, World> {
     world.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn api<K>(client: &Client, namespace: Option<&str>) -> Api<K>
-where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-{
-    match namespace {
-        Some(namespace) => Api::namespaced(client.clone(), namespace),
-        None => Api::all(client.clone()),
-    }
-}
-
-/// The pauses of a watch that fails grow, but a server that is back is seen within seconds: somebody waits.
+/// The backoff of a failed watch. It is short, because a user waits for the server to return.
 #[derive(Default)]
 struct Pauses(watcher::DefaultBackoff);
 
-/// The longest of them.
+/// The longest pause of the backoff.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// The pause after which the feed asks discovery again for an absent kind.
 const ABSENT_PAUSE: Duration = Duration::from_secs(1);
 
-/// Discovery that takes longer is not waited for: the watch begins without it.
+/// The timeout of discovery: after it, the watch starts without discovery.
 const DISCOVERY: Duration = Duration::from_secs(5);
 
-/// A first list that takes longer is not waited for.
+/// The timeout of the first list.
 const LISTING: Duration = Duration::from_secs(10);
 
-/// By then a watch that failed was tried again.
+/// After this time a failed watch has been retried.
 const TRIED_AGAIN: Duration = Duration::from_millis(2_500);
 
 impl Iterator for Pauses {
@@ -258,21 +298,24 @@ impl Backoff for Pauses {
     }
 }
 
-/// Follows one kind for ever, whenever the server has it.
-async fn follow<K>(api: Api<K>, source: Source, sink: Sink, tell: fn(&mut World, Event<K>))
+/// Follows one kind for ever, while the server has it.
+async fn follow<K>(api: Api<K>, followed: Followed, apply: fn(&mut World, Event<K>))
 where
     K: Resource + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
 {
+    let Followed { source, sink, .. } = &followed;
+    let source = *source;
     loop {
-        // Where discovery does not tell, the watch does.
-        if sink.served.has(source).await != Some(false) {
-            watch_served(api.clone(), source, &sink, tell).await;
+        // Without an answer of discovery, the watch finds out.
+        if sink.served.has(&followed.kind).await != Some(false) {
+            watch_served(api.clone(), &followed, apply).await;
         }
-        // The objects of a kind go with it. A reader that waits learns of the absence only once.
+        // A kind that disappears takes its objects with it. Readers are notified of the absence only
+        // once.
         if !read(&sink.world).is_absent(source) {
             sink.change(|world| {
-                tell(world, Event::Listing);
-                tell(world, Event::Listed);
+                apply(world, Event::Listing);
+                apply(world, Event::Listed);
                 world.absent(source);
             });
             sink.touch(&Touched {
@@ -286,14 +329,21 @@ where
 }
 
 /// Follows one kind until the server answers that it does not have the kind.
-async fn watch_served<K>(api: Api<K>, source: Source, sink: &Sink, tell: fn(&mut World, Event<K>))
+async fn watch_served<K>(api: Api<K>, followed: &Followed, apply: fn(&mut World, Event<K>))
 where
     K: Resource + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
 {
+    let Followed {
+        source,
+        row_of,
+        sink,
+        ..
+    } = followed;
+    let source = *source;
     let events = watcher(api.clone(), watcher::Config::default()).backoff(Pauses::default());
     let mut events = std::pin::pin!(events);
     let mut listed = false;
-    // When the watch failed last, until it is known to run again.
+    // The time of the last failure; None if the watch runs.
     let mut failed: Option<Instant> = None;
     loop {
         let next = match failed {
@@ -303,8 +353,8 @@ where
         let event = match next {
             Ok(Some(event)) => event,
             Ok(None) => return,
-            // It was tried again and did not fail. A watch that goes on where it was says nothing; whether
-            // the server answers does.
+            // The retry did not fail. A resumed watch sends no event, so a small list shows whether the
+            // server answers.
             Err(_) => {
                 let answers = api.list(&ListParams::default().limit(1)).await.is_ok();
                 failed = (!answers || !listed).then(Instant::now);
@@ -336,7 +386,7 @@ where
             }
         };
         let touched = match &told {
-            // While a list is read, its end says it all.
+            // During a list only its end is reported.
             Event::Applied(object) | Event::Deleted(object) if listed => {
                 let namespace = object.namespace().unwrap_or_default();
                 Some(Some(Key::new(&namespace, &object.name_any())))
@@ -346,21 +396,21 @@ where
         };
         let component = |world: &World| {
             let key = touched.as_ref()?.as_ref()?;
-            world.component_of(source, key).cloned()
+            row_of(world, source, key).cloned()
         };
         let (was, is) = sink.change(|world| {
-            // Only a list that came to its end says what there is.
+            // Only a complete list makes the kind current.
             if listed {
                 world.live(source);
             }
             let was = component(world);
-            tell(world, told);
+            apply(world, told);
             (was, component(world))
         });
         let Some(key) = touched else {
             continue;
         };
-        // What went over to another component is told of twice, once for each.
+        // An object that changed its component is reported twice, once for each component.
         let left = match (&was, &is) {
             (Some(was), Some(is)) if was != is => Some(was.clone()),
             _ => None,
@@ -376,7 +426,7 @@ where
     }
 }
 
-/// Tells whether a watch failed because the server does not have the kind.
+/// Returns whether a watch failed because the server does not have the kind.
 fn is_kind_absent(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::InitialListFailed(error)
@@ -386,7 +436,7 @@ fn is_kind_absent(error: &watcher::Error) -> bool {
     }
 }
 
-/// Says what is wrong with a watch, and whether we may not have it.
+/// Returns the error of a watch, and whether we lack the permission.
 fn explained(error: &watcher::Error) -> (String, bool) {
     let status = |code| matches!(code, 401 | 403);
     match error {

@@ -1,121 +1,58 @@
-//! The read model: what runs where, updated in place for one changed object.
+//! The read model: typed tables of summaries, updated in place for one changed object.
 //!
-//! It is fed by watches and asked by planners and screens. It keeps summaries, not bodies, and indexes by
-//! component, environment, release and pin, so that an event and a question cost the same however many
-//! objects there are. Nothing here talks to a server; [`feed`] does.
+//! Watches write it, planners and screens read it. A subject registers a table of its own type and the
+//! watches that fill it; the environments and pipelines that all subjects share are here. An event and a
+//! lookup cost the same for any number of objects. This module does not talk to a server; [`feed`] does.
 
+mod environments;
 pub mod feed;
-#[cfg(test)]
-pub(crate) mod fixture;
-mod questions;
-mod rows;
-#[cfg(test)]
-mod tests;
+mod key;
+mod table;
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::any::{Any, TypeId};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::ResourceExt;
-use kube::api::PartialObjectMeta;
 use kube::core::ApiResource;
 
-use crate::api::{
-    ComponentEnvSnapshot, DeploymentPipeline, Environment, Release, ReleasePin, labels,
-};
-use crate::connect::kinds::kind;
+use crate::api::{DeploymentPipeline, Environment};
 
-pub use rows::{Key, Labels, Move, Pin, Ready, ReleaseRow, SnapshotRow};
+pub use key::{Key, Labels};
+pub use table::Table;
 
-/// What runs where, as far as the watches have told.
+/// The objects that the watches reported, as summaries.
 #[derive(Default)]
 pub struct World {
-    /// Names of namespaces, components and environments, each once.
+    /// The names of namespaces, components and environments; equal names share one allocation.
     names: HashSet<Arc<str>>,
-    pins: Table<Pin>,
-    releases: Table<ReleaseRow>,
-    snapshots: Table<SnapshotRow>,
+    /// The tables of the subjects, at most one of each type.
+    tables: Vec<(TypeId, Box<dyn Any + Send + Sync>)>,
     environments: Table<Environment>,
     pipelines: Table<DeploymentPipeline>,
-    components: HashMap<Key, OfComponent>,
-    /// The releases that name no component.
-    unowned: BTreeSet<Key>,
-    /// The pins that name a release, whether it is there or not.
-    named_by: HashMap<Key, BTreeSet<Arc<str>>>,
-    sources: BTreeMap<Source, Freshness>,
+    /// The watched kinds, in the order of their registration.
+    watched: Vec<(Source, ApiResource)>,
+    freshness: BTreeMap<Source, Freshness>,
 }
 
-/// What belongs to one component.
-#[derive(Default)]
-struct OfComponent {
-    /// The names of its pins, by environment.
-    pins: BTreeMap<Arc<str>, Arc<str>>,
-    /// Its releases, newest first; of two that were made in one second, the last by name.
-    releases: BTreeSet<Place>,
-    /// Its snapshots by environment, newest first.
-    snapshots: BTreeMap<Arc<str>, BTreeSet<Place>>,
-}
-
-/// Where something stands among others of its component: newest first.
-type Place = Reverse<(Timestamp, Arc<str>)>;
-
-/// The kinds that are watched.
+/// A watched kind, by the plural word that messages use for its objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Source {
-    /// ReleasePins.
-    Pins,
-    /// Releases, by their metadata.
-    Releases,
-    /// ComponentEnvSnapshots, by their metadata.
-    Snapshots,
-    /// Environments.
-    Environments,
-    /// DeploymentPipelines.
-    Pipelines,
-}
+pub struct Source(pub &'static str);
 
 impl Source {
-    /// Returns the API resource of the kind.
-    pub fn kind(self) -> ApiResource {
-        match self {
-            Self::Pins => kind::<ReleasePin>(),
-            Self::Releases => kind::<Release>(),
-            Self::Snapshots => kind::<ComponentEnvSnapshot>(),
-            Self::Environments => kind::<Environment>(),
-            Self::Pipelines => kind::<DeploymentPipeline>(),
-        }
-    }
-
-    /// Those that planners of moves ask; the last, snapshots, matter to who collects.
-    pub const OF_MOVES: [Source; 4] = [
-        Source::Pins,
-        Source::Releases,
-        Source::Environments,
-        Source::Pipelines,
-    ];
-    /// All of them.
-    pub const ALL: [Source; 5] = [
-        Source::Pins,
-        Source::Releases,
-        Source::Snapshots,
-        Source::Environments,
-        Source::Pipelines,
-    ];
+    /// Environments.
+    pub const ENVIRONMENTS: Self = Self("environments");
+    /// DeploymentPipelines.
+    pub const PIPELINES: Self = Self("pipelines");
 
     /// Returns the word for the objects of the kind.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Pins => "ReleasePins",
-            Self::Releases => "releases",
-            Self::Snapshots => "snapshots",
-            Self::Environments => "environments",
-            Self::Pipelines => "pipelines",
-        }
+        self.0
     }
 }
 
-/// How current what a watch told is.
+/// Whether the watch of a kind is up to date.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Freshness {
     /// The first list is not complete.
@@ -125,160 +62,98 @@ pub enum Freshness {
     Live,
     /// The server does not have the kind; the watch starts when the server has it.
     Absent,
-    /// The watch is cut off.
+    /// The watch is disconnected.
     Stale {
-        /// Since when.
+        /// The time of the disconnection.
         since: Timestamp,
-        /// Why.
+        /// The reason.
         why: String,
-        /// Whether it will not come back by itself, because we may not have it.
+        /// Whether the server denies the user the watch, so that a retry does not help.
         denied: bool,
     },
 }
 
-/// What a watch tells.
+/// An event of a watch.
 #[derive(Clone, Debug)]
 pub enum Event<K> {
-    /// A list begins; what it does not bring is gone.
+    /// A list begins; the objects that it does not contain are deleted.
     Listing,
-    /// An object of a list, or one that changed.
+    /// An object of a list, or a changed object.
     Applied(K),
-    /// An object is gone.
+    /// A deleted object.
     Deleted(K),
     /// The list is complete.
     Listed,
 }
 
-/// Objects by name, each with the list that brought it last.
-struct Table<T> {
-    rows: HashMap<Key, (u32, T)>,
-    list: u32,
-}
-
-impl<T> Default for Table<T> {
-    fn default() -> Self {
-        Self {
-            rows: HashMap::new(),
-            list: 0,
-        }
-    }
-}
-
-impl<T> Table<T> {
-    fn get(&self, key: &Key) -> Option<&T> {
-        self.rows.get(key).map(|(_, row)| row)
-    }
-
-    fn put(&mut self, key: Key, row: T) -> Option<T> {
-        self.rows.insert(key, (self.list, row)).map(|(_, old)| old)
-    }
-
-    /// Returns the keys that the list which just ended did not bring.
-    fn unlisted(&self) -> Vec<Key> {
-        let old = self.rows.iter().filter(|(_, (list, _))| *list != self.list);
-        old.map(|(key, _)| key.clone()).collect()
-    }
-}
-
 impl World {
-    /// Begins with nothing known.
+    /// Returns an empty read model.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes in what the watch of pins tells.
-    pub fn pins(&mut self, event: Event<ReleasePin>) {
-        match event {
-            Event::Listing => self.begin(Source::Pins),
-            Event::Applied(pin) => self.put_pin(&pin),
-            Event::Deleted(pin) => self.remove_pin(&self.key(&pin)),
-            Event::Listed => {
-                for key in self.pins.unlisted() {
-                    self.remove_pin(&key);
-                }
-                self.end(Source::Pins);
-            }
+    /// Returns an empty read model of the kinds that watches fill.
+    pub fn watching(watched: Vec<(Source, ApiResource)>) -> Self {
+        Self {
+            watched,
+            ..Self::default()
         }
     }
 
-    /// Takes in what the watch of releases tells.
-    pub fn releases(&mut self, event: Event<PartialObjectMeta<Release>>) {
-        match event {
-            Event::Listing => self.begin(Source::Releases),
-            Event::Applied(release) => self.put_release(&release),
-            Event::Deleted(release) => self.remove_release(&self.key(&release)),
-            Event::Listed => {
-                for key in self.releases.unlisted() {
-                    self.remove_release(&key);
-                }
-                self.end(Source::Releases);
+    /// Returns the table of a subject; None if nothing was written to it yet.
+    pub fn table<T: Send + Sync + 'static>(&self) -> Option<&T> {
+        let (_, table) = self
+            .tables
+            .iter()
+            .find(|(id, _)| *id == TypeId::of::<T>())?;
+        table.downcast_ref()
+    }
+
+    /// Returns the table of a subject for writing; an empty one the first time. Only watches call this.
+    pub fn table_mut<T: Default + Send + Sync + 'static>(&mut self) -> &mut T {
+        let id = TypeId::of::<T>();
+        let at = match self.tables.iter().position(|(known, _)| *known == id) {
+            Some(at) => at,
+            None => {
+                self.tables.push((id, Box::<T>::default()));
+                self.tables.len() - 1
             }
+        };
+        let (_, table) = &mut self.tables[at];
+        table
+            .downcast_mut()
+            .expect("BUG: a table is stored under its own type")
+    }
+
+    /// Returns the watched kinds.
+    pub fn sources(&self) -> impl Iterator<Item = Source> {
+        self.watched.iter().map(|(source, _)| *source)
+    }
+
+    /// Returns the API resource of a watched kind.
+    pub fn kind(&self, source: Source) -> Option<&ApiResource> {
+        let watched = self.watched.iter();
+        let mut found = watched.filter_map(|(known, kind)| (*known == source).then_some(kind));
+        found.next()
+    }
+
+    /// Records that the lists of some kinds are complete; for a read model that no watch fills.
+    pub fn all_listed(&mut self, sources: &[Source]) {
+        for source in sources {
+            self.listed(*source);
         }
     }
 
-    /// Takes in what the watch of snapshots tells.
-    pub fn snapshots(&mut self, event: Event<PartialObjectMeta<ComponentEnvSnapshot>>) {
-        match event {
-            Event::Listing => self.begin(Source::Snapshots),
-            Event::Applied(snapshot) => self.put_snapshot(&snapshot),
-            Event::Deleted(snapshot) => self.remove_snapshot(&self.key(&snapshot)),
-            Event::Listed => {
-                for key in self.snapshots.unlisted() {
-                    self.remove_snapshot(&key);
-                }
-                self.end(Source::Snapshots);
-            }
-        }
+    /// Records that the list of a kind is complete.
+    pub fn listed(&mut self, source: Source) {
+        self.freshness.insert(source, Freshness::Live);
+        // Drops the names that no row uses any more.
+        self.names.retain(|name| Arc::strong_count(name) > 1);
     }
 
-    /// Takes in what the watch of environments tells.
-    pub fn environments(&mut self, event: Event<Environment>) {
-        match event {
-            Event::Listing => self.begin(Source::Environments),
-            Event::Applied(environment) => {
-                let key = self.key(&environment);
-                self.environments.put(key, environment);
-            }
-            Event::Deleted(environment) => {
-                self.environments.rows.remove(&self.key(&environment));
-            }
-            Event::Listed => {
-                let list = self.environments.list;
-                self.environments.rows.retain(|_, (seen, _)| *seen == list);
-                self.end(Source::Environments);
-            }
-        }
-    }
-
-    /// Takes in what the watch of pipelines tells.
-    pub fn pipelines(&mut self, event: Event<DeploymentPipeline>) {
-        match event {
-            Event::Listing => self.begin(Source::Pipelines),
-            Event::Applied(pipeline) => {
-                let key = self.key(&pipeline);
-                self.pipelines.put(key, pipeline);
-            }
-            Event::Deleted(pipeline) => {
-                self.pipelines.rows.remove(&self.key(&pipeline));
-            }
-            Event::Listed => {
-                let list = self.pipelines.list;
-                self.pipelines.rows.retain(|_, (seen, _)| *seen == list);
-                self.end(Source::Pipelines);
-            }
-        }
-    }
-
-    /// Notes that every list is complete, where the read model is filled by hand.
-    pub fn all_listed(&mut self) {
-        for source in Source::ALL {
-            self.end(source);
-        }
-    }
-
-    /// Notes that a watch is cut off; what it told stays, with its age.
+    /// Records that a watch is disconnected; its rows stay, and become older.
     pub fn cut_off(&mut self, source: Source, now: Timestamp, why: String, denied: bool) {
-        let known = self.sources.entry(source).or_default();
+        let known = self.freshness.entry(source).or_default();
         let since = match known {
             Freshness::Stale { since, .. } => *since,
             _ => now,
@@ -286,37 +161,37 @@ impl World {
         *known = Freshness::Stale { since, why, denied };
     }
 
-    /// Notes that the server does not have a kind. The objects of the kind went with it.
+    /// Records that the server does not have a kind. Its objects were deleted with it.
     fn absent(&mut self, source: Source) {
-        self.sources.insert(source, Freshness::Absent);
+        self.freshness.insert(source, Freshness::Absent);
     }
 
-    /// Notes that a watch runs again.
+    /// Records that a watch runs again.
     pub fn live(&mut self, source: Source) {
-        let known = self.sources.entry(source).or_default();
+        let known = self.freshness.entry(source).or_default();
         if matches!(known, Freshness::Stale { .. }) {
             *known = Freshness::Live;
         }
     }
 
-    /// Returns how current what a watch told is.
+    /// Returns whether the watch of a kind is up to date.
     pub fn freshness(&self, source: Source) -> &Freshness {
-        self.sources.get(&source).unwrap_or(&Freshness::Loading)
+        self.freshness.get(&source).unwrap_or(&Freshness::Loading)
     }
 
-    /// Tells whether the server does not have a kind.
+    /// Returns whether the server does not have a kind.
     pub fn is_absent(&self, source: Source) -> bool {
         *self.freshness(source) == Freshness::Absent
     }
 
     /// Returns the kinds that the server does not have.
     pub fn absent_kinds(&self) -> Vec<String> {
-        let absent = Source::ALL.into_iter();
-        let absent = absent.filter(|source| self.is_absent(*source));
-        absent.map(|source| source.kind().kind).collect()
+        let absent = self.watched.iter();
+        let absent = absent.filter(|(source, _)| self.is_absent(*source));
+        absent.map(|(_, kind)| kind.kind.clone()).collect()
     }
 
-    /// Tells whether some kinds are listed, or are known to be absent.
+    /// Returns whether each of some kinds is listed or absent.
     pub fn are_known(&self, sources: &[Source]) -> bool {
         let is_known = |source: &Source| match self.freshness(*source) {
             Freshness::Live | Freshness::Absent => true,
@@ -325,34 +200,19 @@ impl World {
         sources.iter().all(is_known)
     }
 
-    /// Tells whether every watch runs.
+    /// Returns whether every watch runs.
     pub fn is_live(&self) -> bool {
-        self.are_live(&Source::ALL)
+        self.sources().all(|source| self.are_live(&[source]))
     }
 
-    /// Tells whether some watches run.
+    /// Returns whether some watches run.
     pub fn are_live(&self, sources: &[Source]) -> bool {
         let live = |source: &Source| *self.freshness(*source) == Freshness::Live;
         sources.iter().all(live)
     }
 
-    fn begin(&mut self, source: Source) {
-        match source {
-            Source::Pins => self.pins.list += 1,
-            Source::Releases => self.releases.list += 1,
-            Source::Snapshots => self.snapshots.list += 1,
-            Source::Environments => self.environments.list += 1,
-            Source::Pipelines => self.pipelines.list += 1,
-        }
-    }
-
-    fn end(&mut self, source: Source) {
-        self.sources.insert(source, Freshness::Live);
-        // What nobody is called any more.
-        self.names.retain(|name| Arc::strong_count(name) > 1);
-    }
-
-    fn name(&mut self, text: &str) -> Arc<str> {
+    /// Returns the shared allocation of a name.
+    pub fn name(&mut self, text: &str) -> Arc<str> {
         if let Some(known) = self.names.get(text) {
             return known.clone();
         }
@@ -361,180 +221,13 @@ impl World {
         name
     }
 
-    fn key(&self, object: &impl ResourceExt) -> Key {
+    /// Returns the key of an object.
+    pub fn key(&self, object: &impl ResourceExt) -> Key {
         let namespace = object.namespace().unwrap_or_default();
         let known = self.names.get(namespace.as_str()).cloned();
         Key {
             namespace: known.unwrap_or_else(|| namespace.into()),
             name: object.name_any().into(),
         }
-    }
-
-    fn put_pin(&mut self, pin: &ReleasePin) {
-        self.name(&pin.namespace().unwrap_or_default());
-        let key = self.key(pin);
-        let component = self.name(&pin.spec.component);
-        let environment = self.name(&pin.spec.environment);
-        let row = Pin::of(pin, key.clone(), component, environment);
-        let old = self.pins.get(&key);
-        let same_place = old.is_some_and(|old| {
-            old.component == row.component && old.environment == row.environment
-        });
-        let same_names = old.is_some_and(|old| old.named_releases().eq(row.named_releases()));
-        if !same_place {
-            self.unplace_pin(&key);
-            let of_component = self.components.entry(within(&key, &row.component));
-            of_component
-                .or_default()
-                .pins
-                .insert(row.environment.clone(), key.name.clone());
-        }
-        if !same_names {
-            self.unname_releases(&key);
-            for release in row.named_releases() {
-                let named = self.named_by.entry(within(&key, release)).or_default();
-                named.insert(key.name.clone());
-            }
-        }
-        self.pins.put(key, row);
-    }
-
-    fn remove_pin(&mut self, key: &Key) {
-        self.unplace_pin(key);
-        self.unname_releases(key);
-        self.pins.rows.remove(key);
-    }
-
-    /// Takes a pin out of the index of its component.
-    fn unplace_pin(&mut self, key: &Key) {
-        let Some((_, old)) = self.pins.rows.get(key) else {
-            return;
-        };
-        let component = within(key, &old.component);
-        if let Some(of_component) = self.components.get_mut(&component) {
-            // Another pin may have taken the place.
-            if of_component.pins.get(&old.environment) == Some(&key.name) {
-                of_component.pins.remove(&old.environment);
-            }
-            if of_component.is_empty() {
-                self.components.remove(&component);
-            }
-        }
-    }
-
-    /// Takes a pin out of the index of the releases that it names.
-    fn unname_releases(&mut self, key: &Key) {
-        let Some((_, old)) = self.pins.rows.get(key) else {
-            return;
-        };
-        for release in old.named_releases() {
-            let release = within(key, release);
-            if let Some(named) = self.named_by.get_mut(&release) {
-                named.remove(&key.name);
-                if named.is_empty() {
-                    self.named_by.remove(&release);
-                }
-            }
-        }
-    }
-
-    fn put_release(&mut self, release: &PartialObjectMeta<Release>) {
-        self.name(&release.namespace().unwrap_or_default());
-        let key = self.key(release);
-        let component = release.labels().get(labels::COMPONENT).cloned();
-        let component = component.map(|component| self.name(&component));
-        let row = ReleaseRow::of(release, key.clone(), component);
-        let same_place = self
-            .releases
-            .get(&key)
-            .is_some_and(|old| old.component == row.component && old.created == row.created);
-        if !same_place {
-            self.unlink_release(&key);
-            match &row.component {
-                Some(component) => {
-                    let of_component = self.components.entry(within(&key, component)).or_default();
-                    let place = Reverse((row.created, key.name.clone()));
-                    of_component.releases.insert(place);
-                }
-                None => drop(self.unowned.insert(key.clone())),
-            }
-        }
-        self.releases.put(key, row);
-    }
-
-    fn remove_release(&mut self, key: &Key) {
-        self.unlink_release(key);
-        self.releases.rows.remove(key);
-    }
-
-    /// Takes a release out of the indexes.
-    fn unlink_release(&mut self, key: &Key) {
-        let Some((_, old)) = self.releases.rows.get(key) else {
-            return;
-        };
-        let Some(component) = &old.component else {
-            self.unowned.remove(key);
-            return;
-        };
-        let place = Reverse((old.created, key.name.clone()));
-        let component = within(key, component);
-        if let Some(of_component) = self.components.get_mut(&component) {
-            of_component.releases.remove(&place);
-            if of_component.is_empty() {
-                self.components.remove(&component);
-            }
-        }
-    }
-
-    fn put_snapshot(&mut self, snapshot: &PartialObjectMeta<ComponentEnvSnapshot>) {
-        self.name(&snapshot.namespace().unwrap_or_default());
-        let key = self.key(snapshot);
-        self.remove_snapshot(&key);
-        // Only the controller makes snapshots, with both labels; what lacks one is none of ours.
-        let label = |name| snapshot.labels().get(name);
-        let (Some(component), Some(environment)) =
-            (label(labels::COMPONENT), label(labels::ENVIRONMENT))
-        else {
-            return;
-        };
-        let (component, environment) = (self.name(component), self.name(environment));
-        let row = SnapshotRow::of(snapshot, key.clone(), component, environment);
-        let of_component = self.components.entry(within(&key, &row.component));
-        let of_pin = &mut of_component.or_default().snapshots;
-        let of_pin = of_pin.entry(row.environment.clone()).or_default();
-        of_pin.insert(Reverse((row.created, key.name.clone())));
-        self.snapshots.put(key, row);
-    }
-
-    fn remove_snapshot(&mut self, key: &Key) {
-        let Some((_, old)) = self.snapshots.rows.remove(key) else {
-            return;
-        };
-        let component = within(key, &old.component);
-        if let Some(of_component) = self.components.get_mut(&component) {
-            if let Some(of_pin) = of_component.snapshots.get_mut(&old.environment) {
-                of_pin.remove(&Reverse((old.created, key.name.clone())));
-                if of_pin.is_empty() {
-                    of_component.snapshots.remove(&old.environment);
-                }
-            }
-            if of_component.is_empty() {
-                self.components.remove(&component);
-            }
-        }
-    }
-}
-
-impl OfComponent {
-    fn is_empty(&self) -> bool {
-        self.pins.is_empty() && self.releases.is_empty() && self.snapshots.is_empty()
-    }
-}
-
-/// The key of something in the namespace of another.
-fn within(key: &Key, name: &str) -> Key {
-    Key {
-        namespace: key.namespace.clone(),
-        name: name.into(),
     }
 }

@@ -1,50 +1,50 @@
-//! Why a commit was not made, and what the person can do.
+//! The reasons why a commit was not made, and the hints for the user.
 
 use std::path::PathBuf;
 
 use crate::git::GitError;
 use crate::text::quoted;
 
-/// Why no commit was made. Nothing is left behind, unless the error says so.
+/// The reasons why no commit was made. No change remains, unless the error says so.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
     /// HEAD is detached.
     #[error("HEAD is detached: a commit would belong to no branch")]
     Detached,
-    /// Something is under way.
+    /// A merge, rebase or similar operation is in progress.
     #[error("{0} is in progress")]
     UnderWay(String),
-    /// A file that would be touched has changes that are not committed.
+    /// A file of the plan has uncommitted changes.
     #[error("{path} has changes that are not committed")]
     Dirty {
-        /// Which.
+        /// The path.
         path: String,
     },
-    /// A file that would be touched was never committed.
+    /// A file of the plan was never committed.
     #[error("{path} is not committed yet")]
     Untracked {
-        /// Which.
+        /// The path.
         path: String,
     },
-    /// Git does not see what a file that would be touched says.
+    /// git does not check a file of the plan for changes.
     #[error("git ignores changes of {path} (skip-worktree or assume-unchanged is set)")]
     Hidden {
-        /// Which.
+        /// The path.
         path: String,
     },
     /// A file has changed since the plan was made.
     #[error("{path} has changed since the plan was made")]
     Changed {
-        /// Which.
+        /// The path.
         path: String,
     },
-    /// Git is at work, or was killed at it.
+    /// Another git process is running, or was killed.
     #[error("another git process is working here: {} exists", lock.display())]
     Busy {
-        /// The file that says so.
+        /// The lock file.
         lock: PathBuf,
     },
-    /// The branch has another state of the file than the one that was planned from.
+    /// The branch has another state of the file than the plan.
     #[error("{path} on branch {branch} differs from the checked-out file")]
     Differs {
         /// The branch.
@@ -52,41 +52,53 @@ pub enum CommitError {
         /// The file.
         path: String,
     },
-    /// The branch is checked out somewhere else.
+    /// The branch is checked out in another work tree.
     #[error("branch {branch} is checked out in {place}")]
     CheckedOut {
         /// The branch.
         branch: String,
-        /// Where.
+        /// The directory of that work tree.
         place: String,
     },
-    /// The name is none for a branch.
+    /// The text is not a valid branch name.
     #[error("{0:?} is not a valid branch name")]
     NoBranchName(String),
-    /// Git or one of its hooks refused the commit.
+    /// git or a hook refused the commit.
     #[error("git refused the commit; nothing was changed{}: {said}", but_for(.left, .new))]
     Refused {
-        /// What they said.
+        /// The output of git and the hook.
         said: String,
-        /// The files that a hook, or somebody, has changed meanwhile; they are left as they are.
+        /// Files that a hook or a user has changed meanwhile; they are not restored.
         left: Vec<String>,
-        /// New files that a hook, or somebody, has changed meanwhile; no commit has them.
+        /// New files that a hook or a user has changed meanwhile; no commit has them.
         new: Vec<String>,
+    },
+    /// git did not make the commit, and a file could not be restored.
+    #[error(
+        "{error}; and {path} could not be restored ({why}): it still has the planned change, and no commit has it"
+    )]
+    NotRestored {
+        /// The file.
+        path: String,
+        /// The reason.
+        why: GitError,
+        /// The error of the commit.
+        error: String,
     },
     /// A hook or a filter changed the commit.
     #[error("a hook or a filter changed the commit: {what}; {}", became(.kept))]
     Altered {
         /// The differences, as text.
         what: String,
-        /// The id of the commit.
+        /// The id of the commit; empty if no branch has it, so that its id is not known.
         commit: String,
-        /// The branch that still has it, and the commit that was there before; None where it was taken back.
+        /// The branch that still has the commit, and the commit before it. None: the commit was taken back.
         kept: Option<(String, Option<String>)>,
     },
-    /// The commit was made and could not be read back.
+    /// The commit was made, but could not be read back.
     #[error("git made the commit, and then bowline could not read it back: {0}")]
     Unread(GitError),
-    /// Git could not be asked.
+    /// A git command failed.
     #[error(transparent)]
     Git(#[from] GitError),
 }
@@ -109,14 +121,14 @@ fn but_for(left: &[String], new: &[String]) -> String {
     }
 }
 
-/// Writes paths as a shell reads them.
+/// Quotes paths for a shell.
 pub(in crate::git) fn words(paths: &[String]) -> String {
     let words: Vec<String> = paths.iter().map(|path| quoted(path)).collect();
     words.join(" ")
 }
 
 impl CommitError {
-    /// A refusal that left nothing behind.
+    /// A refusal after which no change remains.
     pub(in crate::git) fn refused(error: GitError) -> Self {
         match error {
             GitError::Refused { said, .. } => Self::Refused {
@@ -128,7 +140,7 @@ impl CommitError {
         }
     }
 
-    /// Tells whether what was planned from is no more.
+    /// Returns whether a fact of the plan changed.
     pub fn is_stale(&self) -> bool {
         matches!(
             self,
@@ -136,7 +148,7 @@ impl CommitError {
         )
     }
 
-    /// Says what the person can do.
+    /// Returns the next step for the user.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Detached => "git switch BRANCH first, or name one with --branch".to_owned(),
@@ -156,6 +168,15 @@ impl CommitError {
                     "git update-index --no-skip-worktree --no-assume-unchanged -- {path}, and look at git diff -- {path}"
                 )
             }
+            Self::NotRestored { path, .. } => {
+                let path = quoted(path);
+                format!(
+                    "git diff HEAD -- {path} shows it; git restore --staged --worktree -- {path} restores the old content"
+                )
+            }
+            Self::Altered { commit, .. } if commit.is_empty() => {
+                "git reflog lists the commit; change the hook or the filter".to_owned()
+            }
             Self::Altered { commit, kept, .. } => {
                 let short = commit.get(..12).unwrap_or(commit);
                 let back = match kept {
@@ -168,12 +189,12 @@ impl CommitError {
             Self::Refused { left, .. } if !left.is_empty() => {
                 let left = words(left);
                 format!(
-                    "git diff HEAD -- {left} shows it; git restore --staged --worktree -- {left} puts it back"
+                    "git diff HEAD -- {left} shows it; git restore --staged --worktree -- {left} restores the old content"
                 )
             }
             Self::Refused { new, .. } if !new.is_empty() => {
                 let new = new.join(", ");
-                format!("nothing else has {new}: look at it, then remove it or commit it")
+                format!("git has no other copy of {new}: read it, then remove it or commit it")
             }
             Self::Changed { .. } => "run the command again and check the new plan".to_owned(),
             Self::Busy { lock } => format!(
@@ -222,7 +243,7 @@ mod tests {
                     left: left(),
                     new: Vec::new(),
                 },
-                r"-- 'a b/$(touch x).yaml' 'it'\''s.yaml' puts it back",
+                r"-- 'a b/$(touch x).yaml' 'it'\''s.yaml' restores the old content",
             ),
             (
                 CommitError::Differs {

@@ -1,4 +1,4 @@
-//! Why an operation was not done, and what was found instead.
+//! The errors of patch operations.
 
 use serde_json::Value;
 
@@ -7,70 +7,70 @@ use super::{MAX_ADDED, MAX_MATCHES};
 use crate::api::Object;
 use crate::text;
 
-/// Why an operation was not done. `at` is the place that was reached, with indices for filters.
+/// The reasons why an operation failed. `at` is the path that was reached, with indices for filters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
-    /// The verb needs a value.
+    /// The operation needs a value.
     #[error("{0} needs a value")]
     ValueMissing(&'static str),
-    /// Only the other verbs take a value.
+    /// The operation takes no value.
     #[error("remove takes no value; delete the value, or use replace")]
     ValueUnwanted,
-    /// Only maps merge.
+    /// The value of a merge is not a map.
     #[error("merge needs a map as its value, not {found}; use replace or add")]
     ValueNoMap {
-        /// What the value is.
+        /// The type of the value.
         found: String,
     },
-    /// The resource itself can be merged with and replaced.
+    /// The whole resource can only be merged or replaced.
     #[error("remove needs a path: the whole resource cannot be removed")]
     WholeResource,
-    /// The key or the index is not there.
+    /// The key or the index does not exist.
     #[error("{at} has no {segment}{hint}")]
     Missing {
-        /// The place that was reached.
+        /// The path that was reached.
         at: String,
-        /// What was looked for there.
+        /// The missing key or index.
         segment: String,
-        /// What is there, or what to do.
+        /// The existing keys, or the next step for the user.
         hint: String,
     },
-    /// A filter or wildcard found nothing.
+    /// A filter or wildcard matches nothing.
     #[error("{segment} (segment {place} of the path) matches nothing in {at}{hint}")]
     NoMatch {
-        /// The place that was reached.
+        /// The path that was reached.
         at: String,
         /// The filter or wildcard.
         segment: String,
-        /// Which segment of the path it is, from 1.
+        /// The number of the segment in the path, from 1.
         place: usize,
-        /// What is there.
+        /// The existing items.
         hint: String,
     },
-    /// What was reached is of the wrong type.
+    /// The value at the path has the wrong type.
     #[error("{at} is {found}; {segment} needs {wanted}")]
     Unfit {
-        /// The place that was reached.
+        /// The path that was reached.
         at: String,
-        /// What is there.
+        /// The type of the value.
         found: String,
-        /// What was to be done there.
+        /// The next segment.
         segment: String,
-        /// What has to be there.
+        /// The type that the segment needs.
         wanted: &'static str,
     },
-    /// The last segment does not say where to add.
+    /// The last segment of an `add` is a filter or a wildcard.
     #[error(
-        "add needs a key, an index or `-` at the end of its path; for what {segment} finds use replace or merge"
+        "add needs a key, an index or `-` at the end of its path; use replace or merge for the items that {segment} finds"
     )]
     AddToMatches {
         /// The last segment.
         segment: String,
     },
-    /// The operation would change too much.
+    /// The operation would change too many places.
     #[error("the path finds more than {MAX_MATCHES} places")]
     TooManyMatches,
-    /// The operation would add too much.
+    /// The operation would add too many bytes.
     #[error("the operation adds more than {MAX_ADDED} bytes")]
     TooMuch,
 }
@@ -106,7 +106,7 @@ pub(super) fn items_hint(length: usize) -> String {
     }
 }
 
-/// Lists what a filter could have found, by the field that most filters use.
+/// Lists the items that a filter could match, by the field that most filters use.
 pub(super) fn names_hint(items: &[Value]) -> String {
     let names: Vec<&str> = items
         .iter()

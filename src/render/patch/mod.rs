@@ -1,7 +1,7 @@
 //! Operations of addons on rendered resources.
 //!
-//! One operation on one resource: which resources a patch is for, and the expressions in its paths
-//! and values, are the caller's. An operation happens in full or not at all.
+//! This module applies one operation to one resource. The caller selects the resources of a patch and
+//! evaluates the expressions in its paths and values. An operation is done completely or not at all.
 
 mod error;
 mod path;
@@ -21,19 +21,19 @@ use crate::api::Object;
 use crate::api::component::PatchVerb;
 use crate::text;
 
-/// The most places of one resource that one operation changes.
+/// The most places of one resource that one operation can change.
 pub const MAX_MATCHES: usize = 4_096;
-/// The most bytes, about, that one operation adds to one resource.
+/// The approximate number of bytes that one operation can add to one resource.
 pub const MAX_ADDED: usize = 4 << 20;
 
-/// Does one operation to a resource, which stays as it was on an error, and returns about how many bytes
-/// were added.
+/// Applies one operation to a resource, and returns the approximate number of added bytes. After an error
+/// the resource is unchanged.
 ///
 /// `add` sets a key, inserts before an index or appends at `-`; it creates missing maps on its
-/// way, and a missing list for a final `-`, while indices, filters and wildcards never create.
-/// `replace` and `remove` need what they name. `merge` merges a map by the rules of
-/// [`merge`], creating missing maps. Through a filter or wildcard the operation is done to every
-/// match, and each has to succeed; matching nothing is an error.
+/// way, and a missing list for a final `-`; indices, filters and wildcards never create a value.
+/// `replace` and `remove` fail if the value does not exist. `merge` merges a map by the rules of
+/// [`merge`], and creates missing maps. A filter or a wildcard applies the operation to every
+/// match, and each has to succeed; it is an error if nothing matches.
 pub fn apply(
     resource: &mut Value,
     verb: PatchVerb,
@@ -67,7 +67,7 @@ pub fn apply(
         matches: 0,
         at: Vec::new(),
     };
-    // Worked on a copy, so that an error half-way leaves nothing half-done.
+    // Works on a copy, so that an error changes nothing.
     let mut copy = resource.clone();
     operation.walk(&mut copy, &path.segments)?;
     *resource = copy;
@@ -94,15 +94,15 @@ enum Change<'a> {
 struct Operation<'a> {
     change: Change<'a>,
     weight: usize,
-    /// The segments of the whole path.
+    /// The number of segments of the whole path.
     total: usize,
     matches: usize,
-    /// The keys and indices that lead to the value in hand.
+    /// The keys and indices on the way to the current value.
     at: Vec<String>,
 }
 
 impl Operation<'_> {
-    /// Goes down the path; its depth is that of the path, which is bounded.
+    /// Goes down the path; its recursion depth is the length of the path, which is bounded.
     fn walk(&mut self, value: &mut Value, segments: &[Segment]) -> Result<(), PatchError> {
         let Some((segment, rest)) = segments.split_first() else {
             return self.change_here(value);
@@ -202,7 +202,8 @@ impl Operation<'_> {
         }
     }
 
-    /// What `add` and `merge` put where a key is missing, for the rest of the path to go through.
+    /// Returns the value that `add` and `merge` create for a missing key, so that the rest of the path
+    /// exists.
     fn fresh(&self, key: &str, rest: &[Segment]) -> Result<Value, PatchError> {
         match rest {
             [] => Ok(Value::Object(Object::new())),
@@ -308,7 +309,7 @@ impl Operation<'_> {
         Ok(found)
     }
 
-    /// Reads an index as RFC 6901 has it: digits without leading zeros.
+    /// Reads an index by the rules of RFC 6901: digits without leading zeros.
     fn index(&self, key: &str, length: usize) -> Result<usize, PatchError> {
         parse_index(key).ok_or_else(|| {
             let hint = format!(
@@ -330,7 +331,7 @@ impl Operation<'_> {
         }
     }
 
-    /// Writes the place in hand as a pointer.
+    /// Returns the current path as a JSON pointer.
     fn place(&self) -> String {
         if self.at.is_empty() {
             return "the resource".to_owned();
@@ -379,7 +380,7 @@ fn parse_index(key: &str) -> Option<usize> {
         .flatten()
 }
 
-/// Weighs a value in bytes, about.
+/// Returns the approximate size of a value in bytes.
 fn weight(value: &Value) -> usize {
     let mut total = 0usize;
     let mut open = vec![value];

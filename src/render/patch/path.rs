@@ -1,4 +1,4 @@
-//! Where an operation of an addon goes: JSON pointers with filters and wildcards.
+//! The path of an operation: a JSON pointer with filters and wildcards.
 
 use std::fmt;
 
@@ -6,36 +6,35 @@ use serde_json::{Number, Value};
 
 use crate::text;
 
-/// The most segments that a path has.
+/// The largest number of segments of a path.
 pub const MAX_SEGMENTS: usize = 64;
-/// The most bytes that the text of a path has.
+/// The largest size of a path in bytes.
 pub const MAX_LENGTH: usize = 16 << 10;
 
 const MAX_CONDITIONS: usize = 16;
 
-/// Which characters have an escape, and which digit stands for each after `~`.
+/// The characters with an escape, each with its digit after `~`.
 ///
-/// The first two are RFC 6901's; the others let any text stand as a key or between the quotes of a
-/// filter.
+/// The first two are from RFC 6901; the others allow any text as a key or between the quotes of a filter.
 const ESCAPES: [(char, char); 5] = [('0', '~'), ('1', '/'), ('2', '['), ('3', '\''), ('4', '"')];
 
-/// A place in a resource, or several: `/spec/containers/[?(@.name=='main')]/env/-`.
+/// One or more places in a resource: `/spec/containers/[?(@.name=='main')]/env/-`.
 ///
-/// Segments are keys of maps or indices of lists, `[*]` (all items of a list, all values of a
-/// map), and filters. A bracket stands as a segment of its own or directly after a key. The empty
-/// path is the whole resource.
+/// Segments are keys of maps or indices of lists, `[*]` (all items of a list, all values of a map), and
+/// filters. A bracket is a segment of its own or follows directly after a key. The empty path is the whole
+/// resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Path {
     pub(super) segments: Vec<Segment>,
 }
 
-/// A text that is no path.
+/// The error of a text that is not a path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: {message}")]
 pub struct PathError {
-    /// Where in the text, counted in characters from 1.
+    /// The column in the text, in characters from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// The message.
     pub message: String,
 }
 
@@ -64,7 +63,7 @@ enum Literal {
     Flag(bool),
 }
 
-/// Returns a text as one key of a path, which is also safe between the quotes of a filter.
+/// Escapes a text as one key of a path. It is also safe between the quotes of a filter.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -77,7 +76,7 @@ pub fn escape(text: &str) -> String {
 }
 
 impl Path {
-    /// Reads a path.
+    /// Parses a path.
     pub fn parse(text: &str) -> Result<Path, PathError> {
         if text.len() > MAX_LENGTH {
             return Err(PathError {
@@ -164,7 +163,7 @@ impl fmt::Display for Condition {
 }
 
 impl Condition {
-    /// Tells whether an item of a list fulfils the condition; a field that is not there equals nothing.
+    /// Returns whether an item of a list fulfils the condition. A missing field is equal to nothing.
     pub(super) fn holds(&self, item: &Value) -> bool {
         let found = self
             .fields
@@ -182,7 +181,7 @@ impl Condition {
     }
 }
 
-/// Reads a number as JSON writes it; a fraction exactly, which serde_json does not promise.
+/// Reads a number in JSON syntax. A fraction is read exactly, which serde_json does not guarantee.
 fn number(word: &str) -> Option<Number> {
     let number: Number = serde_json::from_str(word).ok()?;
     if number.is_f64() {
@@ -261,7 +260,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Reads up to one of the ends, or to the end of the text, and resolves escapes.
+    /// Reads up to one of the end characters, or to the end of the text, and resolves escapes.
     fn text_until(&mut self, ends: &[char]) -> Result<String, PathError> {
         let start = self.at;
         let raw = self.take_while(|c| !ends.contains(&c));

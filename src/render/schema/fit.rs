@@ -1,4 +1,5 @@
-//! Values against nodes: first settled (defaults, unknown keys, whole numbers), then checked.
+//! Checks values with the nodes of a schema: first sets defaults, removes unknown keys and converts whole
+//! numbers, then checks.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -14,12 +15,12 @@ use crate::text;
 
 const TOO_MANY: &str = "there are too many values to check";
 
-/// One pass over parameters, and what was found.
+/// One check of parameters, and its results.
 #[derive(Default)]
 pub(super) struct Fit {
     pub(super) dropped: Vec<Problem>,
     pub(super) errors: Vec<Problem>,
-    /// An alternative is tried: only whether it fails matters.
+    /// Whether this is a check of an alternative, which reports no problems.
     quiet: bool,
     failed: bool,
     exhausted: bool,
@@ -28,7 +29,7 @@ pub(super) struct Fit {
 }
 
 impl Fit {
-    /// Settles and checks a value.
+    /// Completes and checks a value.
     pub(super) fn fit(&mut self, node: &Node, value: &mut Value) {
         self.settle(node, value, &Place::Whole);
         self.check(node, value, &Place::Whole);
@@ -194,7 +195,7 @@ impl Fit {
                 .then(|| format!("{} fits the schema of not, which it must not", Shown(value))),
             Rule::UniqueItems => {
                 if let Some((at, item)) = value.as_array().and_then(|items| twice(items)) {
-                    let message = format!("{} is there twice; items have to differ", Shown(item));
+                    let message = format!("{} appears twice; the items must differ", Shown(item));
                     self.fail(&Place::Item(place, at), message);
                 }
                 None
@@ -207,7 +208,7 @@ impl Fit {
         }
     }
 
-    /// Tells whether a value fits an alternative, without saying why not.
+    /// Returns whether a value fits an alternative, without a reason.
     fn holds(&mut self, node: &Node, value: &Value, place: &Place<'_>) -> bool {
         let mut trial = Fit {
             quiet: true,
@@ -233,7 +234,7 @@ impl Fit {
         }
     }
 
-    /// Pays for work; nothing is done any more once too much was.
+    /// Counts steps. Returns false after the limit.
     fn step(&mut self, steps: usize, place: &Place<'_>) -> bool {
         self.steps = self.steps.saturating_add(steps);
         if self.steps > MAX_STEPS {
@@ -250,7 +251,7 @@ impl Fit {
     }
 }
 
-/// Says how a value breaks a rule about itself; a rule about another type it does not break.
+/// Returns how a value breaks a rule. A rule for another type is not broken.
 fn broken(rule: &Rule, value: &Value) -> Option<String> {
     let shown = Shown(value);
     match (rule, value) {
@@ -320,7 +321,7 @@ fn counted(rule: &Rule, count: usize, what: &str) -> Option<String> {
     is_broken.then(|| format!("has {count} {what}{plural}; expected {words} {limit}"))
 }
 
-/// Finds the first item that is there before.
+/// Returns the first duplicate item.
 fn twice(items: &[Value]) -> Option<(usize, &Value)> {
     let mut seen = HashSet::with_capacity(items.len());
     items.iter().enumerate().find(|(_, item)| {
@@ -334,14 +335,14 @@ fn twice(items: &[Value]) -> Option<(usize, &Value)> {
 }
 
 impl Bound {
-    /// Tells whether a number lies on the allowed side.
+    /// Returns whether a number is within the limit.
     fn admits(&self, number: &Number, side: Ordering) -> bool {
         let order = compare(number, &self.limit);
         order == side || !self.exclusive && order == Ordering::Equal
     }
 }
 
-/// Orders two numbers: exactly where both are integers.
+/// Compares two numbers; exact if both are integers.
 pub(super) fn compare(a: &Number, b: &Number) -> Ordering {
     match (a.as_i128(), b.as_i128()) {
         (Some(a), Some(b)) => a.cmp(&b),
@@ -363,7 +364,7 @@ fn is_multiple(number: &Number, step: &Number) -> bool {
     (times - times.round()).abs() < 1e-9
 }
 
-/// Tells whether two values are the same; 1 and 1.0 are.
+/// Returns whether two values are equal; 1 and 1.0 are equal.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => compare(a, b) == Ordering::Equal,

@@ -1,15 +1,16 @@
-//! The formats of texts that are checked.
+//! The string formats that are checked.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use base64::Engine;
+use kube_embedded::schema::{is_date, is_date_time};
 
 use crate::api::interval::Interval;
 
-/// What tells whether a text has a format.
+/// Returns whether a text has the format.
 pub(super) type Check = fn(&str) -> bool;
 
-/// The formats of texts; `password` only documents.
+/// The formats of strings; `password` has no check.
 pub(super) const TEXTS: [(&str, Check); 12] = [
     ("byte", is_base64),
     ("cidr", is_cidr),
@@ -27,7 +28,7 @@ pub(super) const TEXTS: [(&str, Check); 12] = [
     }),
 ];
 
-/// The formats of numbers; only `int32` narrows what its type says.
+/// The formats of numbers; only `int32` restricts the value.
 pub(super) const NUMBERS: [&str; 4] = ["double", "float", "int32", "int64"];
 
 fn is_base64(text: &str) -> bool {
@@ -47,19 +48,6 @@ fn is_cidr(text: &str) -> bool {
     };
     let is_canonical = length == "0" || length.starts_with(|c: char| ('1'..='9').contains(&c));
     is_canonical && length.parse::<u8>().is_ok_and(|length| length <= most)
-}
-
-fn is_date(text: &str) -> bool {
-    text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok()
-}
-
-fn is_date_time(text: &str) -> bool {
-    // RFC 3339 wants the T, and has no annotations in brackets.
-    let has_shape = text
-        .as_bytes()
-        .get(10)
-        .is_some_and(|c| matches!(c, b'T' | b't'));
-    has_shape && !text.contains('[') && text.parse::<jiff::Timestamp>().is_ok()
 }
 
 fn is_duration(text: &str) -> bool {

@@ -1,4 +1,4 @@
-//! What the keywords of a schema demand: limits, patterns, choices, alternatives and defaults.
+//! The keywords of a schema: limits, patterns, enums, alternatives and defaults.
 
 use std::cmp::Ordering;
 
@@ -13,7 +13,8 @@ use super::{MAX_DEPTH, MAX_PATTERNS, format, is_deeper};
 use crate::api::Object;
 use crate::text;
 
-/// Compiled sizes of patterns that are tried in turn; the first that suffices is paid for.
+/// The compiled sizes of patterns, in bytes. They are tried in turn, and the first that is large enough is
+/// charged.
 const PATTERN_SIZES: [usize; 3] = [64 << 10, 512 << 10, 4 << 20];
 
 impl Reader {
@@ -48,7 +49,7 @@ impl Reader {
                     "exclusiveMinimum"
                 };
                 let message = format!(
-                    "of {} is above the maximum of {}: nothing fits",
+                    "of {} is above the maximum of {}: no value fits",
                     least.limit, most.limit
                 );
                 self.keyword_problem(source, keyword, &message);
@@ -65,7 +66,7 @@ impl Reader {
         }
     }
 
-    /// Reads a limit; its exclusive form is a number, or `true` beside the other.
+    /// Reads a limit; its exclusive form is a number, or `true` beside the inclusive limit.
     fn bound(
         &mut self,
         keywords: &Object,
@@ -91,7 +92,7 @@ impl Reader {
             }
             Some(_) => {
                 let strict = self.number(keywords, exclusive, source)?;
-                // Of two limits the narrower one counts.
+                // Of two limits the narrower one applies.
                 match limit {
                     Some(limit) if compare(&limit, &strict) == side => Some(Bound {
                         limit,
@@ -150,7 +151,7 @@ impl Reader {
             self.keyword_problem(
                 source,
                 "format",
-                &format!("{name} is not for {}", node.kind.wanted()),
+                &format!("{name} does not apply to {}", node.kind.wanted()),
             );
         } else if name == "int32" {
             node.rules.push(Rule::Int32);
@@ -161,11 +162,12 @@ impl Reader {
 
     fn pattern(&mut self, source: &str) -> Result<Regex, String> {
         for size in PATTERN_SIZES {
-            // Failures are paid for too: they take as long.
+            // A failed compilation is charged too, because it takes as long.
             self.pattern_bytes += size;
             if self.pattern_bytes > MAX_PATTERNS {
                 return Err(
-                    "is one too many: the patterns of the schema are too large together".to_owned(),
+                    "is too large: all patterns of the schema together are over the limit"
+                        .to_owned(),
                 );
             }
             match RegexBuilder::new(source)
@@ -208,7 +210,7 @@ impl Reader {
             if let (Some(least), Some(most)) = (least, most)
                 && least > most
             {
-                let message = format!("of {least} is above the {upper} of {most}: nothing fits");
+                let message = format!("of {least} is above the {upper} of {most}: no value fits");
                 self.keyword_problem(source, lower, &message);
             }
             node.rules.extend(least.map(at_least));
@@ -308,7 +310,7 @@ impl Reader {
             self.keyword_problem(
                 source,
                 "default",
-                "is not for allOf, anyOf, oneOf and not, which only check",
+                "is not allowed in allOf, anyOf, oneOf and not: they only check values",
             );
             return;
         }
@@ -385,7 +387,7 @@ impl Reader {
     }
 }
 
-/// Gives an object the defaults of its fields as its own, where it fits with them alone.
+/// Sets the defaults of the fields as the default of their object, if the object is valid with them alone.
 pub(super) fn imply(node: &mut Node) {
     let fields: Object = node
         .fields

@@ -1,4 +1,4 @@
-//! The parameters that a definition takes: the shorthand and OpenAPI v3, with defaults.
+//! The schema of the parameters of a definition: the shorthand or OpenAPI v3, with defaults.
 //!
 //! Both notations are read into one form. The **shorthand** is a map of names to texts:
 //!
@@ -25,11 +25,11 @@
 //!   `password` only document; others are refused.
 //! - Patterns are those of the `regex` crate, found anywhere unless anchored.
 //!
-//! In both, a parameter without a default is optional unless it is required, and stays absent. An
-//! object whose fields have defaults appears with them when it was not given, unless it would not
-//! fit without what it requires.
+//! In both, a parameter without a default is optional unless it is required, and stays absent. An object
+//! whose fields have defaults appears with them when it was not given, unless it would not fit without what
+//! it requires.
 //!
-//! What an empty schema means, and merging, are the callers' business.
+//! The callers handle an empty schema, and merge the parameters before.
 
 mod fit;
 mod format;
@@ -50,34 +50,34 @@ use self::fit::Fit;
 use self::node::Node;
 use crate::api::Object;
 
-/// The most levels of a schema.
+/// The deepest nesting of a schema.
 const MAX_DEPTH: usize = 50;
-/// The most types in a schema, nested ones included.
+/// The largest number of types in a schema, including nested ones.
 const MAX_NODES: usize = 4_096;
-/// The most bytes that the compiled patterns of a schema take.
+/// The largest memory of the compiled patterns of a schema, in bytes.
 const MAX_PATTERNS: usize = 16 << 20;
-/// The most levels of parameters.
+/// The deepest nesting of parameters.
 const MAX_VALUE_DEPTH: usize = 128;
-/// The most problems that are listed.
+/// The largest number of listed problems.
 const MAX_PROBLEMS: usize = 100;
-/// The most values that one fitting looks at, again for each alternative.
+/// The largest number of values in one check; each alternative counts again.
 const MAX_STEPS: usize = 2_000_000;
-/// The most bytes, about, that defaults add to parameters.
+/// The approximate number of bytes that defaults can add to parameters.
 const MAX_FILLED: usize = 8 << 20;
 
-/// The parameters that a definition takes, in one form for both notations.
+/// The schema of parameters, in one form for both notations.
 #[derive(Clone, Debug)]
 pub struct Schema {
     root: Node,
 }
 
-/// What is wrong with a schema or a value, and where.
+/// An error in a schema or a value, with its path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Problem {
-    /// The place, as `autoscaling.maxReplicas`, `ports[2]` or `labels["a.b"]`; empty for the whole.
-    /// In an OpenAPI schema it is the place in the schema, as `properties.ports.items.minimum`.
+    /// The path, such as `autoscaling.maxReplicas`, `ports[2]` or `labels["a.b"]`; empty for the whole value.
+    /// In an OpenAPI schema it is the path in the schema, such as `properties.ports.items.minimum`.
     pub path: String,
-    /// What is wrong there; for a text in the shorthand it begins with the column.
+    /// The message; for a text in the shorthand it begins with the column.
     pub message: String,
 }
 
@@ -91,14 +91,14 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Parameters after a schema has seen them.
+/// The result of checking parameters with a schema.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fitted {
-    /// The parameters with defaults, without what the schema does not know.
+    /// The parameters with defaults and without unknown keys.
     pub value: Object,
-    /// What was taken away because the schema does not know it: warnings.
+    /// Warnings about the unknown keys that were removed.
     pub dropped: Vec<Problem>,
-    /// What does not fit.
+    /// The values that do not fit the schema.
     pub errors: Vec<Problem>,
 }
 
@@ -117,10 +117,10 @@ impl Schema {
         }
     }
 
-    /// Fills in defaults, drops what is unknown and finds what does not fit.
+    /// Sets defaults, removes unknown keys and finds the values that do not fit.
     ///
-    /// A null where null is not allowed counts as absent, and a whole number as an integer. What
-    /// does not fit stays in the value as it was given.
+    /// A null is handled as an absent value if the schema does not allow null, and a whole number as an
+    /// integer. An invalid value stays in the result unchanged.
     pub fn fit(&self, value: Object) -> Fitted {
         let mut value = Value::Object(value);
         let mut fit = Fit::default();
@@ -145,7 +145,7 @@ impl Schema {
     }
 }
 
-/// Tells whether values are nested deeper than some levels, without recursion.
+/// Returns whether a value is nested deeper than the given number of levels, without recursion.
 fn is_deeper(value: &Value, levels: usize) -> bool {
     let mut open = vec![(value, 1)];
     while let Some((value, level)) = open.pop() {

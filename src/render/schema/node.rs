@@ -1,4 +1,4 @@
-//! The one form that both notations are read into.
+//! The form that both notations are parsed into.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use serde_json::{Number, Value};
 
 use super::format;
 
-/// What one value has to be.
+/// The schema of one value.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
     pub(super) kind: Kind,
     pub(super) nullable: bool,
-    /// What an absent value becomes: written out, or implied by the defaults of the fields.
+    /// The default: written by the author, or made of the defaults of the fields.
     pub(super) default: Option<Filling>,
     pub(super) fields: BTreeMap<String, Node>,
     pub(super) required: Vec<String>,
@@ -34,25 +34,25 @@ pub(super) enum Kind {
     Map,
 }
 
-/// What becomes of the keys of a map that are no fields.
+/// The handling of keys of a map that are not fields.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Others {
-    /// They are taken away with a warning.
+    /// They are removed with a warning.
     Drop,
     #[default]
     Keep,
     Each(Box<Node>),
 }
 
-/// A default that fits its node.
+/// A default that is valid for its node.
 #[derive(Clone, Debug)]
 pub(super) struct Filling {
     pub(super) value: Value,
-    /// Its size in bytes, about.
+    /// The approximate size in bytes.
     pub(super) weight: usize,
 }
 
-/// A rule is for values of one type and does not concern others.
+/// A rule for values of one type; values of other types fulfil it.
 #[derive(Clone, Debug)]
 pub(super) enum Rule {
     Enum(Vec<Value>),
@@ -82,7 +82,7 @@ pub(super) struct Bound {
 }
 
 impl Kind {
-    /// Says what is wanted.
+    /// Returns the name of the expected type.
     pub(super) fn wanted(self) -> &'static str {
         match self {
             Kind::Any => "anything",
@@ -96,7 +96,7 @@ impl Kind {
         }
     }
 
-    /// Tells whether a value, after whole numbers became integers, is of this kind.
+    /// Returns whether a value has this type, after whole numbers became integers.
     pub(super) fn is(self, value: &Value) -> bool {
         match self {
             Kind::Any => true,
@@ -110,7 +110,7 @@ impl Kind {
         }
     }
 
-    /// Makes an integer of a whole number where integers are wanted.
+    /// Converts a whole number to an integer if the type is integer.
     pub(super) fn settle(self, value: &mut Value) {
         if matches!(self, Kind::Integer | Kind::IntegerOrText)
             && let Value::Number(number) = value
@@ -127,7 +127,7 @@ pub(super) fn whole(number: &Number) -> Option<i64> {
         return Some(integer);
     }
     let float = number.as_f64().filter(|_| number.is_f64())?;
-    // Both limits are floats exactly; the upper one is the first that is too large.
+    // Both limits are exact as floats; the upper one is the first number that is too large.
     let fits = float.fract() == 0.0 && (-(2f64.powi(63))..2f64.powi(63)).contains(&float);
     fits.then_some(float as i64)
 }

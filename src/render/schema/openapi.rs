@@ -1,4 +1,4 @@
-//! OpenAPI v3 schemas, and the meaning of the keywords that the shorthand shares with them.
+//! OpenAPI v3 schemas, and the keywords that the shorthand shares with them.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::{MAX_DEPTH, MAX_NODES, MAX_PROBLEMS, Problem};
 use crate::api::Object;
 use crate::text;
 
-/// The keywords with what they are for; the last group is for every type.
+/// The keywords by type; the last group is for every type.
 const NUMERIC: [&str; 5] = [
     "minimum",
     "maximum",
@@ -48,7 +48,8 @@ const GENERAL: [&str; 14] = [
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 
-/// Finds the OpenAPI schema in the parameters of a definition, if they are one, and its path.
+/// Returns the OpenAPI schema in the parameters of a definition, and its path. None: the parameters are in
+/// the shorthand.
 pub(super) fn recognise(parameters: &Object) -> Option<(&'static str, &Object)> {
     if parameters.len() == 1
         && let Some(Value::Object(inner)) = parameters.get("openAPIV3Schema")
@@ -62,7 +63,7 @@ pub(super) fn recognise(parameters: &Object) -> Option<(&'static str, &Object)> 
     (is_object && says_more).then_some(("", parameters))
 }
 
-/// Where keywords stand: in a schema, or in a text of the shorthand with the column of each.
+/// The source of keywords: a schema, or a text of the shorthand with the column of each keyword.
 pub(super) struct Source<'a> {
     pub(super) path: String,
     pub(super) columns: Option<&'a BTreeMap<String, usize>>,
@@ -87,18 +88,18 @@ impl Source<'_> {
     }
 }
 
-/// Reads schemas and collects what is wrong with them.
+/// Parses schemas and collects their errors.
 #[derive(Default)]
 pub(super) struct Reader {
     pub(super) problems: Vec<Problem>,
     nodes: usize,
     pub(super) pattern_bytes: usize,
-    /// An alternative is read: it checks, and neither fills in nor takes away.
+    /// Whether this is an alternative, which only checks: it sets no defaults and removes no keys.
     pub(super) branch: bool,
 }
 
 impl Reader {
-    /// Reads the schema of a whole set of parameters.
+    /// Parses the schema of all parameters.
     pub(super) fn root(&mut self, path: &str, keywords: &Object) -> Node {
         let source = Source::at(path.to_owned());
         for keyword in ["default", "nullable"] {
@@ -106,7 +107,7 @@ impl Reader {
                 self.keyword_problem(
                     &source,
                     keyword,
-                    "is for parameters, not for all of them together",
+                    "applies to single parameters, not to the whole schema",
                 );
             }
         }
@@ -143,7 +144,7 @@ impl Reader {
         }
     }
 
-    /// Counts a node; false once there are too many or they are too deep.
+    /// Counts a node. Returns false if there are too many nodes or the nesting is too deep.
     pub(super) fn enter(&mut self, path: &str, depth: usize) -> bool {
         self.nodes += 1;
         if depth > MAX_DEPTH {
@@ -159,7 +160,7 @@ impl Reader {
         self.nodes <= MAX_NODES
     }
 
-    /// Reads the keywords of one schema.
+    /// Parses the keywords of one schema.
     pub(super) fn node(&mut self, keywords: &Object, source: &Source<'_>, depth: usize) -> Node {
         if !self.enter(&source.path, depth) {
             return Node::default();
@@ -193,7 +194,11 @@ impl Reader {
         };
         for keyword in keywords.keys() {
             if keyword == "$ref" {
-                self.keyword_problem(source, keyword, "is not followed; write the schema out");
+                self.keyword_problem(
+                    source,
+                    keyword,
+                    "is not supported; write the schema in its place",
+                );
             } else if !keyword.starts_with("x-") && !known().any(|known| known == keyword) {
                 let hint = did_you_mean(keyword, known());
                 self.keyword_problem(source, keyword, &format!("is not a known keyword{hint}"));
@@ -251,7 +256,7 @@ impl Reader {
         }
     }
 
-    /// Refuses keywords that say nothing about the type.
+    /// Refuses keywords that do not apply to the type.
     fn applicable(&mut self, kind: Kind, keywords: &Object, source: &Source<'_>) {
         let numeric = [Kind::Integer, Kind::Number, Kind::IntegerOrText];
         let textual = [Kind::Text, Kind::IntegerOrText];
@@ -264,7 +269,7 @@ impl Reader {
         for (names, kinds, what) in groups {
             for name in names {
                 if keywords.contains_key(*name) && kind != Kind::Any && !kinds.contains(&kind) {
-                    let message = format!("is for {what}, and this is {}", kind.wanted());
+                    let message = format!("applies to {what}, but this is {}", kind.wanted());
                     self.keyword_problem(source, name, &message);
                 }
             }
@@ -335,7 +340,7 @@ impl Reader {
         key: &str,
         depth: usize,
     ) -> Option<Node> {
-        // What the shorthand nests stands in one text, under one path.
+        // The nested types of a shorthand text share its path.
         let inner = match source.columns {
             Some(_) => Source {
                 path: source.path.clone(),

@@ -1,4 +1,4 @@
-//! The text of one parameter in the shorthand, read into a type and attributes.
+//! Parses the text of one parameter in the shorthand into a type and attributes.
 
 use serde_json::{Value, json};
 
@@ -9,9 +9,9 @@ use crate::text;
 
 const TYPES: [&str; 6] = ["string", "integer", "number", "boolean", "object", "any"];
 
-const OPEN: &str = "this part has no end";
+const OPEN: &str = "the closing quote or bracket is missing";
 
-/// How the value of an attribute is written.
+/// The form of the value of an attribute.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Form {
     Flag,
@@ -20,7 +20,7 @@ pub(super) enum Form {
     Text,
     /// A value of the parameter's type.
     Value,
-    /// Several of them.
+    /// Several values of the parameter's type.
     Values,
 }
 
@@ -48,26 +48,26 @@ pub(super) const ATTRIBUTES: [(&str, Form); 21] = [
     ("uniqueItems", Form::Flag),
 ];
 
-/// A byte of the text and what is wrong there.
+/// A byte offset in the text, and the message.
 pub(super) type Fault = (usize, String);
 
 pub(super) struct Attribute<'a> {
     pub(super) at: usize,
     pub(super) name: &'a str,
-    /// None for an attribute that there is not.
+    /// None for an unknown attribute.
     pub(super) form: Option<Form>,
-    /// Several only for `enum`.
+    /// Only `enum` has several values.
     pub(super) values: Vec<Raw>,
 }
 
 impl Attribute<'_> {
-    /// Tells whether the value is this word.
+    /// Returns whether the value is this word.
     pub(super) fn says(&self, word: &str) -> bool {
         matches!(&self.values[..], [Raw::Text { text, .. }] if text == word)
     }
 }
 
-/// The value of an attribute before the type gives it its meaning.
+/// The value of an attribute before it is converted to the type.
 pub(super) enum Raw {
     Text {
         at: usize,
@@ -77,7 +77,7 @@ pub(super) enum Raw {
     Json(Value),
 }
 
-/// Counts characters from 1.
+/// Returns the column of a byte offset, in characters from 1.
 pub(super) fn column(text: &str, at: usize) -> usize {
     text.get(..at).unwrap_or(text).chars().count() + 1
 }
@@ -119,7 +119,7 @@ impl<'a> Scan<'a> {
         (self.at, format!("expected {what}, found {found}"))
     }
 
-    /// Reads the type up to the first attribute.
+    /// Parses the type, up to the first attribute.
     pub(super) fn header(&mut self) -> Result<Object, Fault> {
         let keywords = self.type_keywords()?;
         self.blanks();
@@ -137,7 +137,7 @@ impl<'a> Scan<'a> {
     }
 
     fn type_keywords(&mut self) -> Result<Object, Fault> {
-        // The lists and maps around a type, outermost first; a map has to be closed.
+        // The enclosing lists and maps, outermost first; a map has to be closed.
         let mut around = Vec::new();
         let inner = loop {
             self.blanks();
@@ -281,7 +281,7 @@ impl<'a> Scan<'a> {
                     0
                 };
                 let error = error.to_string();
-                // The place is ours to say.
+                // The place in the error of serde_json is not the place in our text.
                 let what = error.split(" at line ").next().unwrap_or_default();
                 Err((
                     self.at + within,
@@ -292,7 +292,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Reads a quoted text, or one up to a blank or one of the ends.
+    /// Reads a quoted text, or a text up to a blank or an end character.
     fn word(&mut self, ends: &[char]) -> Result<Raw, Fault> {
         let at = self.at;
         if self.rest().starts_with('"') {

@@ -1,7 +1,7 @@
 //! The shorthand of component type definitions: names and texts such as `integer | default=1`.
 //!
-//! A text becomes the keywords of an OpenAPI schema, with the column of each; what they mean is
-//! read there.
+//! A text is converted to the keywords of an OpenAPI schema, with the column of each; the OpenAPI module
+//! handles their meaning.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use super::words::{Place, did_you_mean, type_of};
 use crate::api::Object;
 use crate::text;
 
-/// The most bytes of one text.
+/// The largest size of one text in bytes.
 const MAX_LENGTH: usize = 16 << 10;
 
-/// Reads the parameters of a definition.
+/// Parses the parameters of a definition.
 pub(super) fn object(reader: &mut Reader, parameters: &Object) -> Node {
     nested(reader, parameters, &Place::Whole, 0)
 }
@@ -47,7 +47,7 @@ fn nested(reader: &mut Reader, parameters: &Object, place: &Place<'_>, depth: us
             Value::Object(inner) if inner.is_empty() => {
                 reader.problem(
                     &path,
-                    "is an object without fields; write \"object\" for one of free form",
+                    "is an object without fields; write \"object\" to allow any fields",
                 );
                 continue;
             }
@@ -99,7 +99,7 @@ fn leaf(
     reader.node(&leaf.keywords, &source, depth + 1)
 }
 
-/// What a text says: keywords, where each stands, and what is wrong.
+/// The keywords of a text, their columns, and the errors.
 #[derive(Default)]
 struct Leaf {
     keywords: Object,
@@ -136,7 +136,7 @@ fn read(text: &str) -> Leaf {
         match scan.attribute(&type_name) {
             Ok(attribute) => attributes.push(attribute),
             Err(fault) => {
-                // Where one ends is unknown, and so is where the next begins.
+                // The end of this attribute is unknown, and so is the start of the next one.
                 leaf.faults.push(fault);
                 break;
             }
@@ -154,7 +154,7 @@ fn read(text: &str) -> Leaf {
             continue;
         };
         if leaf.places.insert(name.to_owned(), at).is_some() {
-            leaf.faults.push((at, format!("`{name}` is there twice")));
+            leaf.faults.push((at, format!("`{name}` appears twice")));
             continue;
         }
         match meaning(attribute, form, &type_name, nullable) {
@@ -168,7 +168,7 @@ fn read(text: &str) -> Leaf {
     leaf
 }
 
-/// Gives the value of an attribute its type.
+/// Converts the value of an attribute to its type.
 fn meaning(
     attribute: Attribute<'_>,
     form: Form,

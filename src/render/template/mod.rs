@@ -1,28 +1,28 @@
 //! `${...}` in the strings of a template.
 //!
-//! A string that is one expression becomes its value, with its type; expressions among text become text.
-//! `$${` stands for `${` itself. What an expression gives is never read as a template again, so `${` and
-//! `{{ }}` in data are only data.
+//! A string that is one expression becomes its value, with its type; expressions inside text become text.
+//! `$${` is an escaped `${`. The result of an expression is never parsed as a template again, so `${` and `{{
+//! }}` in data are only data.
 //!
-//! A template is read as a whole before any of it is evaluated: a mistake in a resource that development
-//! leaves out is found there, not in production.
+//! The whole template is parsed before the first evaluation: an error in a resource that only production uses
+//! is found in development.
 
 mod reader;
 mod trail;
 
 use std::borrow::Cow;
 
+use bounded_cel::{Bindings, Budget, Program};
 use serde_json::{Map, Value};
 
 use super::error::{Column, Fault};
-use crate::cel::{self, Bindings, Budget, Program};
 
 pub(super) use reader::Reader;
 pub(super) use trail::Trail;
 
-/// A template that was read.
+/// A parsed template.
 pub(super) enum Template<'t> {
-    /// Has no expression in it.
+    /// Without an expression.
     Constant(&'t Value),
     Text(Text<'t>),
     List(Vec<Template<'t>>),
@@ -43,19 +43,19 @@ pub(super) struct Expression {
     column: Column,
 }
 
-/// What an evaluation may see and spend.
+/// The variables and the budget of an evaluation.
 pub(super) struct Scope<'s> {
     pub(super) bindings: &'s Bindings<'s>,
     pub(super) budget: &'s mut Budget,
 }
 
 impl Expression {
-    /// Tells whether the expression needs a name.
+    /// Returns whether the expression uses a variable.
     pub(super) fn uses(&self, name: &str) -> bool {
         self.program.uses(name)
     }
 
-    /// Evaluates the expression; None is an empty optional.
+    /// Evaluates the expression. None: an empty optional.
     pub(super) fn value(
         &self,
         trail: &Trail<'_>,
@@ -66,7 +66,7 @@ impl Expression {
             .map_err(|error| self.fault(trail, &error.to_string()))
     }
 
-    /// Evaluates an expression that has to say true or false.
+    /// Evaluates an expression that must return a boolean.
     pub(super) fn holds(&self, trail: &Trail<'_>, scope: &mut Scope<'_>) -> Result<bool, Fault> {
         match self.value(trail, scope)? {
             Some(Value::Bool(holds)) => Ok(holds),
@@ -87,7 +87,7 @@ impl Expression {
             Some(Value::String(text)) => Ok(text),
             Some(Value::Bool(is)) => Ok(is.to_string()),
             Some(Value::Number(number)) => Ok(match number.as_f64() {
-                Some(double) if number.is_f64() => cel::double_text(double),
+                Some(double) if number.is_f64() => bounded_cel::double_text(double),
                 _ => number.to_string(),
             }),
             other => {
@@ -112,7 +112,7 @@ fn kind(value: Option<&Value>) -> &'static str {
 }
 
 impl Text<'_> {
-    /// Tells whether there is no expression in it.
+    /// Returns whether the text has no expression.
     pub(super) fn is_constant(&self) -> bool {
         !self
             .0
@@ -120,7 +120,7 @@ impl Text<'_> {
             .any(|part| matches!(part, Part::Expression(_)))
     }
 
-    /// Evaluates a string that stays a string; each expression's text goes through `quote`.
+    /// Evaluates a string that stays a string; `quote` converts the text of each expression.
     pub(super) fn text(
         &self,
         trail: &Trail<'_>,
@@ -156,7 +156,7 @@ impl Template<'_> {
         matches!(self, Self::Constant(_))
     }
 
-    /// Evaluates the template; None where it is an expression that is left out.
+    /// Evaluates the template. None: an expression that is left out.
     pub(super) fn value(
         &self,
         trail: &Trail<'_>,
@@ -181,7 +181,9 @@ impl Template<'_> {
                         continue;
                     };
                     if map.contains_key(&key) {
-                        return Err(trail.fault(Column::default(), "this key comes out twice"));
+                        return Err(
+                            trail.fault(Column::default(), "this key appears twice in the result")
+                        );
                     }
                     map.insert(key.clone(), value);
                 }

@@ -1,21 +1,21 @@
-//! Reads the templates of a definition, all of them, before any is evaluated.
+//! Parses all templates of a definition, before the first evaluation.
 
 use std::borrow::Cow;
 
+use bounded_cel::{CelError, Program};
 use serde_json::{Map, Value};
 
 use super::trail::Trail;
 use super::{Expression, Part, Template, Text};
-use crate::cel::{CelError, Program};
 use crate::render::error::{Column, Fault};
 use crate::render::library::Library;
 
-/// How many expressions a definition may have, and how many bytes they may have together: reading them
-/// takes time that no other limit counts.
+/// The largest number of expressions of a definition, and their largest total size in bytes: no other limit
+/// bounds the time to parse them.
 const EXPRESSIONS: usize = 2000;
 const SOURCES: usize = 256 << 10;
 
-/// Reads with the names that expressions may use, and keeps every mistake that it finds.
+/// A parser that knows the variables of expressions, and collects all errors.
 pub(in crate::render) struct Reader<'r> {
     library: &'r Library,
     names: Vec<&'r str>,
@@ -25,7 +25,7 @@ pub(in crate::render) struct Reader<'r> {
 }
 
 impl<'r> Reader<'r> {
-    /// Begins for a definition whose templates can use these names.
+    /// Creates a parser for templates that can use these variables.
     pub(in crate::render) fn new(library: &'r Library, names: &[&'r str]) -> Self {
         Self {
             library,
@@ -36,12 +36,12 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// Tells whether expressions can use a name.
+    /// Returns whether expressions can use a variable.
     pub(in crate::render) fn knows(&self, name: &str) -> bool {
         self.names.contains(&name)
     }
 
-    /// Reads something that can use one name more.
+    /// Parses something that can use one more variable.
     pub(in crate::render) fn with_name<T>(
         &mut self,
         name: &'r str,
@@ -53,17 +53,17 @@ impl<'r> Reader<'r> {
         result
     }
 
-    /// Notes a mistake.
+    /// Adds an error.
     pub(in crate::render) fn fault(&mut self, fault: Fault) {
         self.faults.push(fault);
     }
 
-    /// Returns the mistakes so far, and begins without any.
+    /// Removes and returns the errors so far.
     pub(in crate::render) fn faults(&mut self) -> Vec<Fault> {
         std::mem::take(&mut self.faults)
     }
 
-    /// Reads a template.
+    /// Parses a template.
     pub(in crate::render) fn template<'t>(
         &mut self,
         value: &'t Value,
@@ -97,7 +97,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// Reads the entries of a map.
+    /// Parses the entries of a map.
     pub(in crate::render) fn map<'t>(
         &mut self,
         map: &'t Map<String, Value>,
@@ -112,7 +112,7 @@ impl<'r> Reader<'r> {
             .collect()
     }
 
-    /// Reads a string that has to be one expression, such as a condition.
+    /// Parses a string that must be one expression, such as a condition.
     pub(in crate::render) fn expression(
         &mut self,
         text: &str,
@@ -131,13 +131,13 @@ impl<'r> Reader<'r> {
         None
     }
 
-    /// Reads a string.
+    /// Parses a string.
     pub(in crate::render) fn text<'t>(&mut self, text: &'t str, trail: &Trail<'_>) -> Text<'t> {
         let mut parts = Vec::new();
         let mut at = 0;
         while let Some(found) = text[at..].find("${").map(|found| at + found) {
             if text[at..found].ends_with('$') {
-                // `$${`: all but the first dollar is what is meant.
+                // `$${` is an escape: the first dollar is removed.
                 push_text(&mut parts, &text[at..found]);
                 push_text(&mut parts, "{");
                 at = found + "${".len();
@@ -179,7 +179,7 @@ impl<'r> Reader<'r> {
         self.library.program(source)
     }
 
-    /// Finds names that no evaluation will have, also where none takes place.
+    /// Finds unknown variables, also in branches that are not evaluated.
     fn check_names(&mut self, expression: &Expression, trail: &Trail<'_>) {
         for name in expression.program.names() {
             if !self.knows(name) {
@@ -204,7 +204,7 @@ fn unreadable(start: Column, trail: &Trail<'_>, error: &CelError) -> Fault {
     }
 }
 
-/// Appends text, which stays borrowed while nothing was left out of it.
+/// Appends text. It stays borrowed if nothing was removed.
 fn push_text<'t>(parts: &mut Vec<Part<'t>>, text: &'t str) {
     match parts.last_mut() {
         _ if text.is_empty() => {}
@@ -213,8 +213,8 @@ fn push_text<'t>(parts: &mut Vec<Part<'t>>, text: &'t str) {
     }
 }
 
-/// Returns the length of an expression up to the `}` that closes it. Braces in strings and comments of
-/// CEL do not count.
+/// Returns the length of an expression up to the closing `}`. Braces in strings and comments of CEL are
+/// ignored.
 fn expression_length(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut depth = 0_usize;
@@ -239,7 +239,7 @@ fn expression_length(text: &str) -> Option<usize> {
     None
 }
 
-/// Tells whether what stands before a quote makes it a raw string: `r` or `br`, not the end of a name.
+/// Returns whether the bytes before a quote start a raw string: `r` or `br`, and not the end of a name.
 fn is_raw(before: &[u8]) -> bool {
     let word = before
         .iter()

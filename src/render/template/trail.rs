@@ -1,10 +1,10 @@
-//! Where a walk over a template is.
+//! The current path in a walk over a template.
 
 use std::fmt;
 
 use crate::render::error::{Column, Fault};
 
-/// The way from the root of a template to a place in it, as the walk goes.
+/// The path from the root of a template to the current place.
 #[derive(Clone, Copy)]
 pub(in crate::render) struct Trail<'a> {
     before: Option<&'a Trail<'a>>,

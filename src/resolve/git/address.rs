@@ -1,8 +1,8 @@
-//! What a git reference may say, decided before anything is contacted.
+//! Checks git references before any connection.
 //!
-//! A release comes from whoever may write releases; its addresses end in URLs, command lines
-//! and file names. So the forms are few and spelled out, and the rest is refused. Nothing here
-//! looks at a disk or a network.
+//! Every user who may write releases decides the addresses in them, and addresses become URLs, command lines
+//! and file names. So only a few forms are allowed, and all others are refused. This module reads no disk and
+//! no network.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::PathBuf;
@@ -12,15 +12,15 @@ use sha2::{Digest, Sha256};
 
 use crate::text;
 
-/// The most bytes of an address.
+/// The longest address in bytes.
 const LONGEST: usize = 2048;
 
-/// Which transports the caller allows beside https and ssh.
+/// The transports that the caller allows in addition to https and ssh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
     /// Repositories in the file system of this machine.
     pub file: bool,
-    /// Plain http to this machine.
+    /// Plain http to the loopback address.
     pub loopback_http: bool,
 }
 
@@ -28,27 +28,27 @@ pub struct Allowed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     text: String,
-    /// How the repository is reached.
+    /// The transport.
     pub transport: Transport,
 }
 
-/// How a repository is reached.
+/// The transport to a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// The smart http protocol.
     Http {
-        /// Whom requests go to.
+        /// The server.
         origin: Origin,
-        /// The path, without a slash at the beginning.
+        /// The path, without a leading slash.
         path: String,
     },
-    /// `git-upload-pack` at the other end of ssh.
+    /// `git-upload-pack` over ssh.
     Ssh {
-        /// The user, unless ssh's own configuration says it.
+        /// The user. None: the configuration of ssh decides.
         user: Option<String>,
         /// The host.
         host: String,
-        /// The port, unless ssh's own configuration says it.
+        /// The port. None: the configuration of ssh decides.
         port: Option<u16>,
         /// The path as the remote command gets it.
         path: String,
@@ -57,18 +57,18 @@ pub enum Transport {
     File(PathBuf),
 }
 
-/// Whom a http request goes to: credentials never leave their origin.
+/// The server of an http request. Credentials are only sent to their origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Whether it is https.
+    /// Whether the scheme is https.
     pub secure: bool,
     /// The host, in lower case.
     pub host: String,
-    /// The port, where it is not the scheme's own.
+    /// The port, if it is not the default of the scheme.
     pub port: Option<u16>,
 }
 
-/// Why the address of a repository is refused.
+/// The reasons why the address of a repository is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum AddressError {
@@ -120,21 +120,21 @@ pub enum AddressError {
     FileNotAllowed,
 }
 
-/// Why a revision is refused.
+/// The reason why a revision is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the revision is not the full id of a commit, 40 or 64 lowercase hex digits; for a short one, a branch or a tag, `git rev-parse REVISION` prints it"
 )]
 pub struct RevisionError;
 
-/// Why the path of a file in a repository is refused.
+/// The reason why the path of a file in a repository is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the path is refused: {0}; write it relative to the root of the repository, as `git ls-files --full-name` prints it"
 )]
 pub struct PathError(pub &'static str);
 
-/// Reads the address of a repository.
+/// Parses the address of a repository.
 pub fn parse(repository: &str, allowed: Allowed) -> Result<Address, AddressError> {
     if repository.is_empty() {
         return Err(AddressError::Empty);
@@ -145,7 +145,7 @@ pub fn parse(repository: &str, allowed: Allowed) -> Result<Address, AddressError
     if repository.starts_with('-') {
         return Err(AddressError::LeadingDash);
     }
-    if let Some((scheme, rest)) = split_scheme(repository) {
+    if let Some((scheme, rest)) = text::split_scheme(repository) {
         let scheme = scheme.to_ascii_lowercase();
         return match scheme.as_str() {
             "https" | "http" => http(scheme == "https", rest, allowed),
@@ -165,14 +165,6 @@ pub fn parse(repository: &str, allowed: Allowed) -> Result<Address, AddressError
         Some((host, path)) if !host.contains('/') => scp(host, path),
         _ => Err(AddressError::Relative),
     }
-}
-
-fn split_scheme(text: &str) -> Option<(&str, &str)> {
-    text.split_once("://").filter(|(scheme, _)| {
-        scheme
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
-    })
 }
 
 fn helper(text: &str) -> Option<String> {
@@ -235,7 +227,7 @@ fn ssh(rest: &str) -> Result<Address, AddressError> {
             .unwrap_or_default(),
         port.map(|port| format!(":{port}")).unwrap_or_default(),
     );
-    // As git has it: `/~name` is a home directory of the host.
+    // As in git: `/~name` is a home directory on the host.
     let path = if path.starts_with('~') {
         path
     } else {
@@ -256,7 +248,7 @@ fn scp(host: &str, path: &str) -> Result<Address, AddressError> {
     printable(host)?;
     printable(path)?;
     if path.contains('@') {
-        // `user:secret@host:path` splits here.
+        // `user:secret@host:path` is split here.
         return Err(AddressError::Credentials);
     }
     let (user, host) = host.rsplit_once('@').ok_or(AddressError::Relative)?;
@@ -366,7 +358,7 @@ fn characters_are_fine(segment: &[u8], encoded: bool) -> bool {
             let byte = digit(high)
                 .zip(digit(low))
                 .map(|(high, low)| high * 16 + low);
-            // What means something in a path is written plainly or not at all.
+            // Characters with a meaning in a path must not be percent-encoded.
             byte.and_then(char::from_u32)
                 .is_some_and(|c| !c.is_control() && !"/.\\%-".contains(c))
                 && characters_are_fine(rest, encoded)
@@ -387,7 +379,7 @@ fn is_loopback(host: &str) -> bool {
 }
 
 impl Origin {
-    /// Writes the origin as the beginning of a URL, without a slash at the end.
+    /// Returns the origin as the start of a URL, without a trailing slash.
     pub fn url(&self) -> String {
         let scheme = if self.secure { "https" } else { "http" };
         let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
@@ -396,7 +388,7 @@ impl Origin {
 }
 
 impl Address {
-    /// The address in the one form under which it is asked for and kept.
+    /// The address in normal form, for requests and as a cache key.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -408,7 +400,7 @@ impl Address {
     }
 }
 
-/// Reads the full id of a commit.
+/// Parses the full id of a commit.
 pub fn parse_revision(revision: &str) -> Result<ObjectId, RevisionError> {
     let digits = revision
         .bytes()
@@ -448,52 +440,9 @@ pub fn check_path(path: &str) -> Result<(), PathError> {
     Err(PathError(wrong))
 }
 
-/// Writes an address, refused ones included, so that it can be shown: no credentials, one line.
+/// Formats an address, even an invalid one, for messages: no credentials, one line.
 pub fn shown(repository: &str) -> String {
-    let (scheme, rest) = match split_scheme(repository) {
-        Some((scheme, rest)) => (Some(scheme), rest),
-        None => (None, repository),
-    };
-    let cut = rest.find(['?', '#']).unwrap_or(rest.len());
-    let (rest, hidden) = rest.split_at(cut);
-    // An address may be broken in any way: what stands before the last sign that could end
-    // credentials is taken for them, except the plain user of an ssh address.
-    let lower = rest.to_ascii_lowercase();
-    let end = rest.rfind('@').map(|at| (at, 1));
-    let encoded = lower.rfind("%40").map(|at| (at, 3));
-    let rest = match end.max(encoded) {
-        Some((at, width)) => {
-            let user = rest.get(..at).unwrap_or_default();
-            let after = rest.get(at + width..).unwrap_or_default();
-            let plain = matches!(scheme, None | Some("ssh"))
-                && !user.is_empty()
-                && user.len() <= 32
-                && user
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
-            if plain {
-                format!("{user}@{after}")
-            } else {
-                format!("***@{after}")
-            }
-        }
-        None => match rest.split_once('/').unwrap_or((rest, "")) {
-            // What is no port may be half of a password.
-            (authority, path)
-                if authority.contains(':')
-                    && scheme.is_some()
-                    && host_and_port(authority).is_err() =>
-            {
-                format!("***/{path}")
-            }
-            _ => rest.to_owned(),
-        },
-    };
-    let scheme = scheme
-        .map(|scheme| format!("{scheme}://"))
-        .unwrap_or_default();
-    let hidden = if hidden.is_empty() { "" } else { "?***" };
-    text::fit(&format!("{scheme}{rest}{hidden}"), 256)
+    text::address(repository, |authority| host_and_port(authority).is_ok())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! What one fetch may use: time and bytes, counted in one place.
+//! The limits of one fetch: time and bytes.
 //!
-//! gix hands the errors of a transport on through several layers of text. So whoever stops a
-//! fetch notes why here first, and that is the answer, whatever the error became on its way up.
+//! gix wraps the errors of a transport in several layers of text. So the code that stops a fetch stores the
+//! reason here first, and callers report this reason instead of the error of gix.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::text;
 
 use super::error::Cause;
 
-/// The longest text of a server that a message repeats.
+/// The longest text of a server that a message repeats, in terminal columns.
 const REPEATED: usize = 200;
 
 pub(super) struct Budget {
@@ -37,7 +37,7 @@ impl Budget {
         }
     }
 
-    /// Returns the time that is left, or stops the fetch.
+    /// Returns the remaining time, or stops the fetch.
     pub fn remaining(&self) -> io::Result<Duration> {
         match self.ends.checked_duration_since(Instant::now()) {
             Some(left) if !left.is_zero() => Ok(left),
@@ -45,13 +45,13 @@ impl Budget {
         }
     }
 
-    /// Counts what came from a server.
+    /// Counts received bytes. Fails at the limit.
     pub fn receive(&self, bytes: usize) -> io::Result<()> {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let before = self.received.fetch_add(bytes, Ordering::Relaxed);
         if before.saturating_add(bytes) > self.bytes {
             return Err(self.stop(Cause::TooLarge {
-                what: "what the server sends for the commit",
+                what: "the data that the server sends for the commit",
                 limit: self.bytes,
                 unit: "bytes",
             }));
@@ -59,7 +59,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Notes why the fetch ends; the first reason stays.
+    /// Stores the reason why the fetch ends; the first reason stays.
     pub fn stop(&self, cause: Cause) -> io::Error {
         let error = io::Error::other(cause.to_string());
         let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,7 +67,7 @@ impl Budget {
         error
     }
 
-    /// Notes that the time is over.
+    /// Stops the fetch because its time is over.
     pub fn stop_late(&self) -> io::Error {
         self.stop(self.deadline())
     }
@@ -78,13 +78,13 @@ impl Budget {
         }
     }
 
-    /// Returns why the fetch ended: what was noted, or else what the error itself says.
+    /// Returns why the fetch ended: the stored reason, or else the error itself.
     pub fn verdict(&self, otherwise: impl FnOnce() -> Cause) -> Cause {
         let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
         stopped.take().unwrap_or_else(otherwise)
     }
 
-    /// Remembers a text that no message may repeat.
+    /// Adds a secret that messages must not repeat.
     pub fn hide(&self, secret: &str) {
         if !secret.is_empty() {
             let mut secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,7 +92,7 @@ impl Budget {
         }
     }
 
-    /// Writes foreign text so that a message can repeat it: short, one line, no secrets.
+    /// Formats foreign text for a message: short, one line, no secrets.
     pub fn repeat(&self, foreign: &str) -> String {
         let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
         let mut clean = foreign.trim().to_owned();

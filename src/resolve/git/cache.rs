@@ -6,9 +6,8 @@
 //! locks/{sha256 of the address}                        held while a commit is fetched
 //! ```
 //!
-//! What stands under a commit's name is whole, whoever was killed when. A `.part` that nobody
-//! makes any more is removed by whoever holds the lock next. When the sizes go over the limit,
-//! the commits that were not read for longest go.
+//! A directory with the name of a commit is always complete, even after a crash. The next holder of the lock
+//! removes an abandoned `.part`. If the cache exceeds its limit, the least recently read commits are removed.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -20,10 +19,10 @@ use gix::ObjectId;
 use super::budget::Budget;
 use super::error::Cause;
 
-/// How long to wait before asking for a held lock again.
+/// The interval between two attempts to take a lock.
 const LOCK_POLL: Duration = Duration::from_millis(20);
 
-/// Its time of change says when a commit was last read.
+/// A file whose mtime is the time of the last read of a commit.
 const USED: &str = "used";
 
 #[derive(Clone, Debug)]
@@ -31,20 +30,21 @@ pub(super) struct Cache {
     root: PathBuf,
 }
 
-/// The place of one commit.
+/// The directory of one commit.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub directory: PathBuf,
 }
 
-/// Keeps others from fetching the same repository until it is dropped.
+/// Prevents other processes from fetching the same repository, until it is dropped.
 pub(super) struct Lock {
     file: File,
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing is not enough: a program that is being started beside us may hold a copy for a moment.
+        // Closing the file is not enough: a program that starts at the same time may have a copy of the
+        // handle for a moment.
         let _ = self.file.unlock();
     }
 }
@@ -76,7 +76,7 @@ impl Cache {
             .map_err(failed(&path))
     }
 
-    /// Waits for the lock of a repository as long as the budget allows.
+    /// Waits for the lock of a repository, as long as the budget allows.
     pub fn lock(&self, key: &str, budget: &Budget) -> Result<Lock, Cause> {
         let file = self.lock_file(key)?;
         loop {
@@ -94,7 +94,7 @@ impl Cache {
         }
     }
 
-    /// Removes the commits that were not read for longest until the rest fits the limit.
+    /// Removes the least recently read commits until the cache is within its limit.
     pub fn evict(&self, limit: u64, newest: &Entry) -> Result<(), Cause> {
         let mut kept = Vec::new();
         for repository in list(&self.repositories())? {
@@ -120,7 +120,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Removes a commit unless its repository is in use, and says whether it did.
+    /// Removes a commit unless its repository is in use. Returns whether it was removed.
     fn remove(&self, directory: &Path) -> Result<bool, Cause> {
         let repository = directory.parent().unwrap_or(directory);
         let Some(key) = repository.file_name().and_then(|name| name.to_str()) else {
@@ -132,24 +132,24 @@ impl Cache {
         }
         let _lock = Lock { file };
         discard(directory)?;
-        // Stays where another commit is in it.
+        // Fails if the directory contains another commit.
         let _ = fs::remove_dir(repository);
         Ok(true)
     }
 }
 
 impl Entry {
-    /// Tells whether the commit is here, and notes that it was asked for.
+    /// Returns whether the commit is in the cache, and updates the time of its last read.
     pub fn is_published(&self) -> bool {
         let published = self.directory.is_dir();
         if published {
-            // A cache that cannot be written still answers.
+            // A read-only cache still works.
             let _ = fs::write(self.directory.join(USED), "\n");
         }
         published
     }
 
-    /// Makes the empty directory in which the commit is put together.
+    /// Creates the empty directory for a fetch.
     pub fn stage(&self, _held: &Lock) -> Result<PathBuf, Cause> {
         let part = self.directory.with_extension("part");
         remove_all(&part)?;
@@ -157,10 +157,10 @@ impl Entry {
         Ok(part)
     }
 
-    /// Gives the finished directory its name.
+    /// Renames the complete directory to its final name.
     pub fn publish(&self, part: &Path, _held: &Lock) -> Result<(), Cause> {
         fs::write(part.join(USED), "\n").map_err(failed(part))?;
-        // A damaged one makes room only now that there is a whole one.
+        // A damaged directory is replaced only when the new one is complete.
         let old = self.directory.with_extension("old");
         remove_all(&old)?;
         match fs::rename(&self.directory, &old) {
@@ -174,7 +174,7 @@ impl Entry {
     }
 }
 
-/// A directory is first no commit any more, then gone: nobody sees half of it.
+/// Renames a directory and then deletes it, so that no reader sees a part of it.
 fn discard(directory: &Path) -> Result<(), Cause> {
     let part = directory.with_extension("part");
     remove_all(&part)?;
@@ -192,7 +192,7 @@ fn remove_all(directory: &Path) -> Result<(), Cause> {
     }
 }
 
-/// Makes a directory that only its owner may enter.
+/// Creates a directory that only its owner can access.
 fn create(directory: &Path) -> Result<(), Cause> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);

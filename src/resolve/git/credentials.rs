@@ -1,7 +1,7 @@
-//! Who we say we are to a https server: a token for the host, or what git's helpers know.
+//! Credentials for https servers: a token file for the host, or the credential helpers of git.
 //!
-//! Nothing found here is written, logged or shown; what a server repeats of it is cut out of
-//! messages. What helpers store is left as it is, also when a server does not accept it.
+//! Credentials are never written, logged or shown; if a server repeats them, they are removed from messages.
+//! bowline never changes the credentials that a helper stores, even if a server refuses them.
 
 use std::io::Read;
 use std::process::Command;
@@ -15,13 +15,13 @@ use super::budget::Budget;
 use super::error::Cause;
 use super::process::{self, Process};
 
-/// Who a token without a name belongs to; servers that take tokens ignore it.
+/// The user name of a token without one; servers that accept tokens ignore it.
 const TOKEN_USER: &str = "x-access-token";
 
-/// The most bytes of a token file or of a helper's answer.
+/// The largest size of a token file or of a helper's answer, in bytes.
 const LONGEST: u64 = 64 * 1024;
 
-/// Returns the value of the `Authorization` header for an origin, if there is one.
+/// Returns the value of the `Authorization` header for an origin, if there are credentials.
 pub(super) fn find(
     settings: &Settings,
     origin: &Origin,
@@ -45,7 +45,7 @@ fn token(settings: &Settings, origin: &Origin) -> Result<Option<(String, String)
     let Some(directory) = &settings.tokens else {
         return Ok(None);
     };
-    // The host was checked: letters, digits, dots and dashes; an address in brackets has no file.
+    // The host was checked: letters, digits, dots and dashes. An IPv6 address in brackets has no token file.
     let name = match origin.port {
         Some(port) => format!("{}_{port}", origin.host),
         None => origin.host.clone(),
@@ -71,7 +71,7 @@ fn token(settings: &Settings, origin: &Origin) -> Result<Option<(String, String)
     Ok(Some((user.to_owned(), secret.to_owned())))
 }
 
-/// Asks the helpers that the user's git is configured with.
+/// Asks the credential helpers of the user's git configuration.
 fn helper(
     settings: &Settings,
     origin: &Origin,
@@ -84,7 +84,7 @@ fn helper(
     let mut command = Command::new(&settings.git);
     command.args(["-c", "credential.interactive=false", "credential", "fill"]);
     process::environment(&mut command, &settings.environment);
-    // No repository's configuration has a say, no matter where we run.
+    // No configuration of a repository is used, wherever bowline runs.
     command.current_dir("/").env("GIT_DIR", "/dev/null/none");
     command
         .env("GIT_TERMINAL_PROMPT", "0")
@@ -114,6 +114,6 @@ fn helper(
             .find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
             .map(ToOwned::to_owned)
     };
-    // Helpers that know nothing make git fail, which is no error here.
+    // git fails if no helper has credentials, which is not an error here.
     Ok(value("username").zip(value("password")))
 }

@@ -1,4 +1,4 @@
-//! The errors of reading a git reference, each with the next step.
+//! The errors of reading a git reference, each with the next step for the user.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,11 +15,11 @@ use super::address::{self, AddressError, PathError, RevisionError};
 pub struct GitError {
     /// The address of the repository, without credentials.
     pub repository: String,
-    /// The revision as the reference says it.
+    /// The revision in the reference.
     pub revision: String,
-    /// The path as the reference says it.
+    /// The path in the reference.
     pub path: String,
-    /// Why, and what to do.
+    /// The cause, and the next step for the user.
     pub cause: Box<Cause>,
 }
 
@@ -33,7 +33,7 @@ impl GitError {
         }
     }
 
-    /// Tells whether the same reference may be readable later without a change to it.
+    /// Returns whether a retry of the same reference can succeed.
     pub fn may_pass(&self) -> bool {
         matches!(
             *self.cause,
@@ -47,7 +47,7 @@ impl GitError {
     }
 }
 
-/// Why a git reference could not be read.
+/// The reasons why a git reference could not be read.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Cause {

@@ -1,4 +1,4 @@
-//! One commit, without its history, over a connection that somebody else made.
+//! Fetches one commit without its history over an open connection.
 
 use std::fs::File;
 use std::io;
@@ -19,7 +19,7 @@ use super::objects::Objects;
 use super::pack::RECEIVED;
 use super::{Limits, chain};
 
-/// Receives a commit and all that its tree holds into a directory, as the server sends it.
+/// Receives a commit and all objects of its tree into a directory.
 pub(super) fn receive(
     mut transport: impl Transport,
     commit: ObjectId,
@@ -91,9 +91,9 @@ pub(super) fn receive(
     Ok(())
 }
 
-/// Tells from a server's words what is wrong.
+/// Returns the cause for the message of a server.
 fn said(words: &str, budget: &Budget) -> Cause {
-    // What a server says instead of an answer stands behind ERR.
+    // The own text of the server follows after ERR.
     let own = words.rsplit_once("ERR ").map_or(words, |(_, own)| own);
     let why = budget.repeat(own.trim_end_matches('"'));
     let has = |part: &str| words.contains(part);
@@ -106,7 +106,7 @@ fn said(words: &str, budget: &Budget) -> Cause {
     }
 }
 
-/// Asks for one commit and has nothing to offer.
+/// Requests one commit and offers none.
 struct Wanted {
     commit: ObjectId,
     over: u64,
@@ -121,7 +121,7 @@ impl Negotiate for Wanted {
     }
 
     fn add_wants(&mut self, arguments: &mut Arguments, _: &[bool]) -> bool {
-        // Files too large to be read need not be sent, where the server knows how to leave them out.
+        // If the server supports filters, it leaves out files that are too large to be read.
         self.leaves_out = arguments.can_use_filter();
         if self.leaves_out {
             arguments.filter(&format!("blob:limit={}", self.over.saturating_add(1)));

@@ -1,7 +1,7 @@
-//! A repository on this machine: what a commit needs is packed, in process, and then treated
-//! like any pack that came from elsewhere.
+//! A repository on this machine: the objects of a commit are packed in this process, and then handled like a
+//! pack from a server.
 //!
-//! The repository's configuration is read for its format alone; nothing in it can start a program.
+//! Only the format is read from the repository's configuration; it cannot start a program.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -73,7 +73,7 @@ impl Copy<'_> {
         })
     }
 
-    /// Lists the objects of a commit that are worth keeping.
+    /// Lists the objects of a commit that the cache keeps.
     fn list(&mut self, commit: ObjectId) -> Result<Vec<ObjectId>, Cause> {
         let mut buffer = Vec::new();
         let object = gix::objs::Find::try_find(&self.repository.objects, &commit, &mut buffer);

@@ -1,7 +1,7 @@
-//! https, as gix asks for it, over a client that stops at the deadline and the byte limit.
+//! The https transport of gix, over a client that stops at the deadline and the byte limit.
 //!
-//! Redirects are followed within the origin only; credentials are looked for when the server
-//! asks for some, and are sent to the origin only.
+//! It follows redirects only within the origin. It looks for credentials only if the server requests them,
+//! and sends them only to the origin.
 
 use std::cell::RefCell;
 use std::io::{self, BufReader, Cursor, Read, Write};
@@ -19,7 +19,7 @@ use super::budget::Budget;
 use super::credentials;
 use super::error::Cause;
 
-/// How many redirects within the origin are followed.
+/// The largest number of redirects within the origin.
 const REDIRECTS: usize = 3;
 
 type Answer = ureq::http::Response<ureq::Body>;
@@ -59,7 +59,7 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// Asks for a URL, with credentials where the server wants them, and follows redirects.
+    /// Requests a URL, with credentials if the server requests them, and follows redirects.
     fn ask(&mut self, url: &str, tail: &str, headers: &[String]) -> io::Result<Answer> {
         let budget = self.sender.budget;
         let mut url = url.to_owned();
@@ -69,7 +69,7 @@ impl<'a> Client<'a> {
             if answer.status().is_redirection() && redirects < REDIRECTS {
                 redirects += 1;
                 url = self.follow(&answer)?;
-                // The base of the requests that follow is what stands before the tail.
+                // The part before the tail is the base of the next requests.
                 self.redirected = url.strip_suffix(tail).map(ToOwned::to_owned);
                 if self.redirected.is_none() {
                     return Err(budget.stop(Cause::Redirect {
@@ -90,7 +90,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Returns where a redirect leads, if it stays with the origin.
+    /// Returns the target of a redirect, if it stays within the origin.
     fn follow(&self, answer: &Answer) -> io::Result<String> {
         let to = answer
             .headers()
@@ -140,15 +140,15 @@ fn proxy(settings: &Settings, origin: &Origin) -> Result<Option<ureq::Proxy>, Ca
             ureq::Proxy::new(proxy)
                 .map(Some)
                 .map_err(|_| Cause::Unreachable {
-                    why: "the address of the proxy is not understood".to_owned(),
+                    why: "the address of the proxy is not valid".to_owned(),
                 })
         }
         _ => Ok(None),
     }
 }
 
-/// Tells whether a host is on the list of those that are reached without the proxy: by name, as a part of
-/// a domain, with a port, or as one of all (`*`).
+/// Returns whether the list of hosts without a proxy contains a host: by name, by domain, with a port, or by
+/// `*`.
 fn goes_around(list: Option<&str>, origin: &Origin) -> bool {
     let port = origin.port.unwrap_or(443).to_string();
     let names = list.unwrap_or_default().split(',').map(str::trim);
@@ -228,7 +228,7 @@ fn owned(headers: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<String> {
         .collect()
 }
 
-/// Sends one request and knows what the fetch may still use.
+/// Sends requests within the budget of the fetch.
 #[derive(Clone)]
 struct Sender<'a> {
     agent: ureq::Agent,
@@ -280,7 +280,7 @@ impl Sender<'_> {
         })
     }
 
-    /// Lets a success pass and notes what any other status means.
+    /// Returns a successful answer. For any other status, stores the cause.
     fn check(&self, answer: Answer) -> io::Result<Answer> {
         let status = answer.status();
         if status.is_success() {
@@ -295,7 +295,7 @@ impl Sender<'_> {
     }
 }
 
-/// What is written here is sent when the answer is first read.
+/// The body of a request. It is sent when the answer is first read.
 #[derive(Clone, Default)]
 pub(super) struct Upload(Rc<RefCell<Vec<u8>>>);
 
@@ -355,7 +355,7 @@ impl Exchange<'_> {
         }
         match self {
             Exchange::Answered(answered) => Ok(answered),
-            _ => Err(io::Error::other("the request failed before")),
+            _ => Err(io::Error::other("an earlier request of this fetch failed")),
         }
     }
 }

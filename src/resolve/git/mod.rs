@@ -1,13 +1,13 @@
 //! Files at commits of git repositories, fetched once into a bare cache that processes share.
 //!
-//! A reference names a commit by its full id, so its answer never changes: what is in the cache
-//! is never asked for again. A fetch brings one commit without its history, and ends at its
-//! deadline or at its limits, whatever the server does. Files come from the object database;
-//! there is no work tree, so no hook, filter, submodule or link has anything to act on, and
-//! neither a repository's configuration nor a server's answer can make a program run.
+//! A reference names a commit by its full id, so its content never changes, and a cached commit is never
+//! fetched again. A fetch gets one commit without its history, and ends at its deadline or at its limits,
+//! whatever the server does. Files come from the object database; there is no work tree, so no hook, filter,
+//! submodule or link has anything to act on, and neither a repository's configuration nor a server's answer
+//! can make a program run.
 //!
-//! Everything here blocks: async callers use `spawn_blocking`. Nothing here reads the
-//! environment; [`Settings`] says it all.
+//! All functions block: async callers use `spawn_blocking`. This module reads no environment variable;
+//! [`Settings`] contains all settings.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -50,47 +50,48 @@ use budget::Budget;
 use cache::{Cache, Entry, Lock, failed};
 use objects::{Missing, Objects};
 
-/// Everything from outside that reading git references depends on.
+/// The settings of the reader.
 #[derive(Clone)]
 pub struct Settings {
-    /// The directory of the cache; it is made when it is needed.
+    /// The directory of the cache; it is created when it is needed.
     pub cache: PathBuf,
-    /// What a fetch may use.
+    /// The limits of a fetch.
     pub limits: Limits,
-    /// Which transports are allowed beside https and ssh.
+    /// The transports that are allowed in addition to https and ssh.
     pub allowed: Allowed,
-    /// A directory with a file per host, named `HOST` or `HOST_PORT`, that holds `TOKEN` or `USER:TOKEN`.
+    /// A directory with one file per host, named `HOST` or `HOST_PORT`. A file contains `TOKEN` or
+    /// `USER:TOKEN`.
     pub tokens: Option<PathBuf>,
-    /// Whether git's credential helpers are asked where there is no token.
+    /// Whether git's credential helpers are used if there is no token file.
     pub credential_helpers: bool,
-    /// The git program that knows the credential helpers.
+    /// The git program that calls the credential helpers.
     pub git: PathBuf,
-    /// The ssh program and arguments for it.
+    /// The ssh program and its arguments.
     pub ssh: Vec<OsString>,
     /// The variables that ssh and credential helpers get: PATH, HOME, SSH_AUTH_SOCK and the like.
     pub environment: BTreeMap<OsString, OsString>,
-    /// A file with the certificates to trust for https, instead of the system's.
+    /// A file with the trusted certificates for https. None: the certificates of the system.
     pub authorities: Option<PathBuf>,
     /// The proxy for https.
     pub proxy: Option<String>,
-    /// The hosts that are reached without it, as `NO_PROXY` lists them.
+    /// The hosts that are reached without the proxy, in the format of `NO_PROXY`.
     pub no_proxy: Option<String>,
 }
 
-/// What one fetch may use, and the cache as a whole.
+/// The limits of one fetch, and of the whole cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The time of a fetch from beginning to end, waiting for others included.
+    /// The longest time of a fetch, including the wait for a lock.
     pub deadline: Duration,
-    /// The bytes that a server may send.
+    /// The number of bytes that a server may send.
     pub received_bytes: u64,
     /// The number of objects of a commit.
     pub objects: u64,
-    /// The bytes that the objects of a commit unfold to, all together.
+    /// The uncompressed size of all objects of a commit, in bytes.
     pub object_bytes: u64,
-    /// The bytes of the file that is read.
+    /// The size of the file that is read, in bytes.
     pub file_bytes: u64,
-    /// The bytes of the whole cache; the commits that were not read for longest go first.
+    /// The size of the whole cache in bytes; the least recently read commits are removed first.
     pub cache_bytes: u64,
 }
 
@@ -129,7 +130,7 @@ impl Settings {
 }
 
 impl fmt::Debug for Settings {
-    /// Leaves out what may hold secrets: variables, and the proxy's address.
+    /// Leaves out fields that may contain secrets: the variables, and the address of the proxy.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
             .field("cache", &self.cache)
@@ -141,19 +142,20 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// Reads files by git reference; clones share everything.
+/// A reader of files by git reference. Clones share the cache and the counters.
 #[derive(Clone, Debug)]
 pub struct Git {
     settings: Arc<Settings>,
     cache: Cache,
     counted: Arc<Counted>,
-    /// A work tree whose objects need not be fetched: a commit's id says what is in it, wherever it is.
+    /// A work tree whose commits need not be fetched: a commit id identifies its content, whatever the
+    /// repository.
     local: Option<WorkTree>,
-    /// Whether no repository is contacted.
+    /// Whether the reader never connects to a repository.
     offline: bool,
 }
 
-/// What was read so far, and where it came from.
+/// The counters of a reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// References that were read.
@@ -174,12 +176,12 @@ struct Counted {
     failed_fetches: AtomicU64,
 }
 
-/// Adds one to a number that nothing is decided by.
+/// Increments a counter.
 fn count(number: &AtomicU64) {
     number.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A reference whose every part was checked.
+/// A reference that was checked.
 struct Wanted<'a> {
     address: Address,
     commit: ObjectId,
@@ -187,7 +189,7 @@ struct Wanted<'a> {
 }
 
 impl Git {
-    /// Makes a reader; nothing is touched before the first reference is read.
+    /// Creates a reader. It uses neither disk nor network before the first read.
     pub fn new(settings: Settings) -> Self {
         let cache = Cache::new(settings.cache.clone());
         Self {
@@ -199,7 +201,7 @@ impl Git {
         }
     }
 
-    /// Looks first into the objects of a work tree, where the target is one.
+    /// Makes the reader look for commits in a work tree first.
     pub fn beside(self, work: Option<&WorkTree>) -> Self {
         Self {
             local: work.cloned(),
@@ -207,8 +209,8 @@ impl Git {
         }
     }
 
-    /// Returns a reader of the same cache that contacts no repository: a commit that is not in the cache
-    /// fails at once.
+    /// Returns a reader of the same cache that never connects to a repository: it fails at once if a commit
+    /// is not in the cache.
     pub fn offline(&self) -> Self {
         Self {
             offline: true,
@@ -216,7 +218,7 @@ impl Git {
         }
     }
 
-    /// Returns what was read so far, by all clones together.
+    /// Returns the counters of all clones together.
     pub fn counts(&self) -> Counts {
         let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
         Counts {
@@ -239,7 +241,8 @@ impl Git {
             .map_err(|cause| GitError::new(reference, cause))
     }
 
-    /// Reads a file of a commit that the work tree has; None where it has not, or may not be asked.
+    /// Reads a file of a commit in the work tree. None: the work tree does not have it, the reference is
+    /// invalid, or the file is larger than the limit.
     fn look_locally(&self, reference: &GitRef) -> Option<Vec<u8>> {
         let work = self.local.as_ref()?;
         check_path(&reference.path).ok()?;
@@ -272,7 +275,7 @@ impl Git {
         let limits = &self.settings.limits;
         let budget = Budget::new(limits.deadline, limits.received_bytes);
         let lock = self.cache.lock(&key, &budget)?;
-        // Whoever held the lock before may have fetched the same commit.
+        // The previous holder of the lock may have fetched the same commit.
         if let Ok(found) = self.look(&entry, wanted) {
             count(&self.counted.hits);
             return found;
@@ -283,12 +286,12 @@ impl Git {
         let found = self.look(&entry, wanted);
         drop(lock);
         if let Err(cause) = self.cache.evict(limits.cache_bytes, &entry) {
-            tracing::warn!(%cause, "the git cache keeps more than it should");
+            tracing::warn!(%cause, "cannot remove old commits from the git cache; it is over its limit");
         }
         found.map_err(|why| Cause::Broken { why })?
     }
 
-    /// Looks into the cache. The outer error says why the cache has no answer.
+    /// Reads from the cache. The outer error says why the cache has no answer.
     fn look(&self, entry: &Entry, wanted: &Wanted<'_>) -> Result<Result<Vec<u8>, Cause>, String> {
         if !entry.is_published() {
             return Err("the commit is not in the cache".to_owned());
@@ -302,7 +305,8 @@ impl Git {
         }
     }
 
-    /// Fetches a commit into the cache, on a thread of its own: what a server sends may at worst end that.
+    /// Fetches a commit into the cache, on its own thread: invalid data of a server can at worst end that
+    /// thread.
     fn fetch(
         &self,
         entry: &Entry,
@@ -319,7 +323,7 @@ impl Git {
             {
                 Ok(thread) => thread.join().unwrap_or_else(|_| {
                     Err(Cause::Broken {
-                        why: "it could not be digested".to_owned(),
+                        why: "bowline could not process it".to_owned(),
                     })
                 }),
                 Err(source) => Err(failed(&part)(source)),
@@ -328,7 +332,7 @@ impl Git {
         match made {
             Ok(()) => entry.publish(&part, lock),
             Err(cause) => {
-                // The next fetch removes what could not be removed now.
+                // The next fetch removes what remains.
                 let _ = fs::remove_dir_all(&part);
                 Err(cause)
             }
@@ -357,7 +361,7 @@ impl Git {
     }
 }
 
-/// Adds what makes a directory with objects a bare repository, for people who look into the cache with git.
+/// Adds the files that make the directory a bare repository, so that users can inspect the cache with git.
 fn bare(directory: &Path, commit: &ObjectId) -> Result<(), Cause> {
     let config = match commit.kind() {
         gix::hash::Kind::Sha256 => {
@@ -378,7 +382,7 @@ fn bare(directory: &Path, commit: &ObjectId) -> Result<(), Cause> {
     Ok(())
 }
 
-/// Writes an error of gix with its causes on one line.
+/// Formats an error of gix and its causes on one line.
 fn chain(error: &gix::Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);

@@ -1,4 +1,4 @@
-//! A commit's objects in the cache: whether they are all there, and the file at a path.
+//! The objects of a commit in the cache: checks that they are complete, and reads the file at a path.
 
 use std::collections::HashSet;
 use std::fs;
@@ -16,10 +16,10 @@ use super::cache::failed;
 use super::error::Cause;
 use super::{Limits, chain};
 
-/// How every pointer file of Git LFS begins.
+/// The first bytes of a Git LFS pointer file.
 const LFS: &[u8] = b"version https://git-lfs.github.com/spec/";
 
-/// Says, where files were left out for their size, how large they may be to be here.
+/// A file with the size limit above which files were left out.
 const LEFT_OUT: &str = "left-out-over";
 
 pub(super) struct Objects {
@@ -28,11 +28,11 @@ pub(super) struct Objects {
     inflate: gix::zlib::Inflate,
 }
 
-/// Why a path has no file.
+/// The reasons why a path has no file.
 pub(super) enum Missing {
-    /// The answer would be the same after another fetch.
+    /// Another fetch would give the same answer.
     Cause(Cause),
-    /// The cache does not hold what it should.
+    /// The cache is damaged.
     Damage(String),
 }
 
@@ -66,13 +66,13 @@ impl Objects {
         })
     }
 
-    /// Notes in a repository of the cache that files over a size were left out.
+    /// Records in a cached repository that files over a size were left out.
     pub fn note_left_out(directory: &Path, over: u64) -> Result<(), Cause> {
         let path = directory.join(LEFT_OUT);
         fs::write(&path, over.to_string()).map_err(failed(&path))
     }
 
-    /// Reads an object, which hashes to its id.
+    /// Reads an object, and verifies that its hash is its id.
     fn get(&mut self, id: &ObjectId, kind: objs::Kind) -> Result<Option<Vec<u8>>, String> {
         let mut out = Vec::new();
         let found = self
@@ -101,7 +101,7 @@ impl Objects {
             .map_err(|error| chain(&error))
     }
 
-    /// Checks that every tree of a commit is here, and every file unless large ones were left out.
+    /// Checks that every tree of a commit is present, and every file unless large files were left out.
     pub fn check(&mut self, commit: &ObjectId, budget: &Budget) -> Result<(), Cause> {
         let broken = |why: String| Cause::Broken { why };
         let root = self.tree_of(commit).map_err(broken)?;

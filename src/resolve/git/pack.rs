@@ -1,8 +1,8 @@
-//! A pack that came from somewhere, made an object database of its own.
+//! Converts a received pack to an object database.
 //!
-//! Every object is hashed here, so what is found under an id later is what the id says,
-//! whatever the sender claims. Sizes are added up from what the entries declare, deltas
-//! included, before anything is put together: a small pack that unfolds to a large one ends here.
+//! Every object is hashed here, so an id always names the right content, whatever the sender claims. The
+//! declared sizes, including deltas, are added up before the objects are unpacked, so a small pack that
+//! unpacks to a very large size is refused.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
@@ -19,13 +19,13 @@ use super::cache::failed;
 use super::error::Cause;
 use super::{Limits, chain};
 
-/// The file into which a pack is received.
+/// The file name of a received pack.
 pub(super) const RECEIVED: &str = "received.pack";
 
-/// The most bytes of the two sizes at the beginning of a delta.
+/// The largest size of the two numbers at the start of a delta, in bytes.
 const DELTA_HEAD: u64 = 20;
 
-/// Makes a bare repository of the pack that lies in a directory under [`RECEIVED`].
+/// Makes a bare repository from the pack [`RECEIVED`] in a directory.
 pub(super) fn unpack(
     directory: &Path,
     hash: Kind,
@@ -91,7 +91,7 @@ fn entry_bytes(range: data::EntryRange, file: &data::File) -> Option<&[u8]> {
     file.entry_slice(range)
 }
 
-/// Reads a file as long as there is time.
+/// A reader that fails after the deadline.
 struct Timed<'a> {
     file: File,
     budget: &'a Budget,
@@ -104,7 +104,7 @@ impl Read for Timed<'_> {
     }
 }
 
-/// Hands entries on until what they say they unfold to is over the limits.
+/// Passes entries on until their declared sizes exceed the limits.
 struct Bounded<'a, I> {
     entries: I,
     objects: u64,
@@ -133,7 +133,7 @@ impl<I> Bounded<'_, I> {
             )
         } else if self.bytes > self.limits.object_bytes {
             (
-                "what the commit unfolds to",
+                "the uncompressed size of the commit",
                 self.limits.object_bytes,
                 "bytes",
             )
@@ -147,7 +147,7 @@ impl<I> Bounded<'_, I> {
 impl<I: Iterator<Item = gix::Result<Entry>>> Iterator for Bounded<'_, I> {
     type Item = gix::Result<Entry>;
 
-    // No size hint on purpose: room is made for the objects that come, not for those announced.
+    // There is no size hint on purpose: memory is allocated for received objects, not for announced ones.
     fn next(&mut self) -> Option<Self::Item> {
         let mut entry = match self.entries.next()? {
             Ok(entry) => entry,
@@ -161,7 +161,7 @@ impl<I: Iterator<Item = gix::Result<Entry>>> Iterator for Bounded<'_, I> {
     }
 }
 
-/// Reads from a compressed delta how large the object is that it makes.
+/// Reads the size of the resulting object from a compressed delta.
 fn result_size(compressed: &[u8]) -> io::Result<u64> {
     let mut head = Vec::new();
     flate2::read::ZlibDecoder::new(compressed)

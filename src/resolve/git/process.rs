@@ -1,8 +1,7 @@
-//! A program beside us that is read from until the deadline and gone afterwards.
+//! A child process with a deadline.
 //!
-//! It gets a process group of its own, the environment that the settings say and no terminal
-//! to ask on. Reading waits for bytes and for the deadline alike, so a program that hangs, or
-//! one that it started and that lives on, keeps nobody waiting.
+//! It gets its own process group, the environment of the settings and no terminal. A read waits for bytes or
+//! for the deadline, so a process that hangs, or a surviving child of it, delays nothing.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,8 +13,8 @@ pub(super) use unix::Process;
 #[cfg(not(unix))]
 pub(super) use elsewhere::Process;
 
-/// Gives a program the variables of the settings and nothing else; those that would make git
-/// or ssh run other programs or ask somebody stay out.
+/// Sets the variables of the settings and no others. Variables that would make git or ssh run other programs
+/// or ask the user are left out.
 pub(super) fn environment(command: &mut Command, variables: &BTreeMap<OsString, OsString>) {
     command.env_clear();
     for (name, value) in variables {
@@ -38,10 +37,10 @@ mod unix {
 
     use super::super::budget::Budget;
 
-    /// How long to wait before asking whether a program has exited.
+    /// The interval between two checks whether a process has exited.
     const MOMENT: Duration = Duration::from_millis(20);
 
-    /// How much of what a program complains about is kept.
+    /// The longest part of stderr that is kept, in bytes.
     const COMPLAINT: usize = 2048;
 
     pub(in super::super) struct Process<'a> {
@@ -78,24 +77,24 @@ mod unix {
             })
         }
 
-        /// Writes to the program; one that does not listen is noticed when it is read from.
+        /// Writes to stdin of the process. If it does not read, the next read notices that.
         pub fn write(&mut self, bytes: &[u8]) {
             if let Some(input) = &mut self.input {
                 let _ = input.write_all(bytes);
             }
         }
 
-        /// Tells the program that nothing more will come.
+        /// Closes stdin of the process.
         pub fn close_input(&mut self) {
             self.input = None;
         }
 
-        /// Takes what is written to the program.
+        /// Returns stdin of the process.
         pub fn take_input(&mut self) -> Option<ChildStdin> {
             self.input.take()
         }
 
-        /// Ends the program, if it did not end by itself, and returns what it complained about.
+        /// Ends the process, if it did not end by itself, and returns its stderr.
         pub fn complaint(&mut self) -> String {
             if !self.ended {
                 self.kill();
@@ -105,7 +104,7 @@ mod unix {
                 let mut waiting = [PollFd::new(errors, PollFlags::IN)];
                 match wait(&mut waiting, left.min(MOMENT)) {
                     Ok(true) => self.drain(),
-                    // Whoever else holds its pipe has nothing to do with it.
+                    // Another process may still hold the pipe; its output does not matter.
                     Ok(false) if self.has_exited() => break,
                     Ok(false) => {}
                     Err(_) => break,
@@ -118,7 +117,7 @@ mod unix {
             i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
         }
 
-        /// Tells whether the program has exited, and leaves its id taken.
+        /// Returns whether the process has exited. Its id stays reserved.
         fn has_exited(&self) -> bool {
             let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
             self.id()
@@ -126,7 +125,7 @@ mod unix {
         }
 
         fn kill(&self) {
-            // The child is not waited for yet, so its id is still its own.
+            // The child is not reaped yet, so its id is still valid.
             if let Some(group) = self.id() {
                 let _ = kill_process_group(group, Signal::KILL);
             }
@@ -147,7 +146,7 @@ mod unix {
         }
     }
 
-    /// Waits for bytes, and says whether there are some.
+    /// Waits for bytes, at most `left`. Returns whether there are some.
     fn wait(waiting: &mut [PollFd<'_>], left: Duration) -> io::Result<bool> {
         let left =
             Timespec::try_from(left).map_err(|_| io::Error::other("the deadline is too far"))?;
@@ -199,7 +198,7 @@ mod elsewhere {
 
     use super::super::budget::Budget;
 
-    /// Where a program cannot be ended with all that it started, none is started.
+    /// On a platform where a process group cannot be killed, no process is started.
     pub(in super::super) struct Process<'a>(&'a Budget);
 
     impl<'a> Process<'a> {

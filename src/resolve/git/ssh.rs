@@ -1,4 +1,4 @@
-//! ssh, by the user's own program: keys, agents and known hosts are its business.
+//! ssh, by the program of the user, which handles keys, agents and known hosts.
 
 use std::io::Read;
 use std::process::Command;
@@ -14,7 +14,7 @@ use super::budget::Budget;
 use super::error::Cause;
 use super::process::{self, Process};
 
-/// Receives a commit from `git-upload-pack` at the other end of ssh.
+/// Receives a commit from `git-upload-pack` over ssh.
 pub(super) fn receive(
     settings: &Settings,
     transport: &Transport,
@@ -43,7 +43,7 @@ pub(super) fn receive(
     );
     let received = super::fetch::receive(connection, commit, directory, &settings.limits, budget);
     match received {
-        // The end of the connection is ssh's complaint, if it has one.
+        // If the connection ends, stderr of ssh names the reason.
         Err(Cause::Broken { why }) => {
             let words = process.complaint();
             Err(budget.verdict(|| complaint(&words, why, budget)))
@@ -52,9 +52,9 @@ pub(super) fn receive(
     }
 }
 
-/// Tells from ssh's words what is wrong.
+/// Returns the cause for the stderr of ssh.
 fn complaint(words: &str, otherwise: String, budget: &Budget) -> Cause {
-    // The last line says it; those before are banners and warnings.
+    // The last line names the error; the lines before are banners and warnings.
     let line = words.lines().rev().find(|line| !line.trim().is_empty());
     let Some(line) = line else {
         return Cause::Broken { why: otherwise };
@@ -62,7 +62,7 @@ fn complaint(words: &str, otherwise: String, budget: &Budget) -> Cause {
     let why = budget.repeat(line);
     let has = |part: &str| words.contains(part);
     if has("not our ref") {
-        // The server hung up before we had said everything.
+        // The server closed the connection before the request was complete.
         Cause::NoCommit { why }
     } else if has("Permission denied")
         || has("Host key verification failed")
@@ -105,7 +105,7 @@ fn command(settings: &Settings, transport: &Transport) -> Result<Command, Cause>
     let mut command = Command::new(program);
     process::environment(&mut command, &settings.environment);
     command.args(words);
-    // No questions, no other doors, and the newer protocol where the server lets us ask for it.
+    // No questions, no forwarding, and protocol version 2 if the server accepts the variable.
     command.args([
         "-o",
         "BatchMode=yes",
@@ -132,7 +132,7 @@ fn command(settings: &Settings, transport: &Transport) -> Result<Command, Cause>
         Some(user) => format!("{user}@{host}"),
         None => host.clone(),
     });
-    // A path has no quote: its characters were checked.
+    // The path contains no quote, because its characters were checked.
     command.arg(format!("git-upload-pack '{path}'"));
     Ok(command)
 }
@@ -145,7 +145,7 @@ mod tests {
     use super::super::{Allowed, parse};
     use super::*;
 
-    /// Addresses of releases that try to be an option of ssh, or a command of the other end.
+    /// Addresses of releases that try to become an option of ssh, or a command on the server.
     fn option_like() -> impl Strategy<Value = String> {
         let begin = prop::sample::select(vec![
             "ssh://",

@@ -1,8 +1,8 @@
-//! The git reference of a file in a clean work tree, for a release made by reference.
+//! The git reference of a file in a clean work tree, for a release by reference.
 //!
-//! A reference that others cannot resolve, or that resolves to something else than what lies
-//! here, is worse than none: so the work tree is clean, and the commit is known to be pushed.
-//! Files are compared as they are; no filter of the repository runs.
+//! A reference that other users cannot resolve, or that has other content than the file here, would be wrong:
+//! so the work tree must be clean, and the commit must be pushed. Files are compared without filters of the
+//! repository.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::api::release::GitRef;
 use super::address::{self, AddressError, Allowed, PathError};
 use super::chain;
 
-/// Why a file in a work tree has no reference.
+/// The reasons why a file in a work tree has no reference.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum WorkTreeError {
@@ -30,6 +30,10 @@ pub enum WorkTreeError {
     #[error("the repository of {} has no remote; `git remote add origin ADDRESS` and push first", file.display())]
     NoRemote { file: PathBuf },
     #[error(
+        "the repository of {} has several remotes ({names}), none of them is origin, and the branch has no upstream; `git branch --set-upstream-to REMOTE/BRANCH` chooses one", file.display()
+    )]
+    SeveralRemotes { file: PathBuf, names: String },
+    #[error(
         "no branch of {remote} that this work tree knows has the commit {commit}; `git push` it, or `git fetch {remote}` if it is there already"
     )]
     NotPushed { remote: String, commit: String },
@@ -45,7 +49,7 @@ pub enum WorkTreeError {
     Unreadable { file: PathBuf, why: String },
 }
 
-/// Makes the reference of a file in a clean work tree: its remote, its commit and its path.
+/// Returns the reference of a file in a clean work tree: its remote, its commit and its path.
 pub fn work_tree(file: &Path) -> Result<GitRef, WorkTreeError> {
     let absent = |why: String| WorkTreeError::NoWorkTree {
         file: file.to_owned(),
@@ -77,11 +81,8 @@ pub fn work_tree(file: &Path) -> Result<GitRef, WorkTreeError> {
             file: file.to_owned(),
         })?
         .detach();
+    let remote = remote(&repository, file)?;
     clean(&repository, &root, head, &path, file)?;
-
-    let remote = remote(&repository).ok_or_else(|| WorkTreeError::NoRemote {
-        file: file.to_owned(),
-    })?;
     let address = address_of(&repository, &remote, file)?;
     if !is_pushed(&repository, &remote, head).map_err(unreadable)? {
         return Err(WorkTreeError::NotPushed {
@@ -109,7 +110,7 @@ fn inside(root: &Path, place: &Path) -> Option<String> {
     parts.map(|parts| parts.join("/"))
 }
 
-/// Checks that every tracked file is as the last commit has it, and that the file is one of them.
+/// Checks that every tracked file matches the last commit, and that the file is tracked.
 fn clean(
     repository: &gix::Repository,
     root: &Path,
@@ -155,7 +156,7 @@ fn clean(
         }
         let relative = gix::path::from_bstr(name).map_err(|error| unreadable(chain(&error)))?;
         let on_disk = root.join(relative);
-        // Only the file itself is always read: for the others git's own notes will do.
+        // Only the file itself is always read; for the others the index of git is enough.
         let noted = name != path.as_bytes() && is_as_noted(entry, &index, &on_disk);
         if !noted && !is_as_committed(entry, &on_disk).map_err(|error| unreadable(chain(&error)))? {
             return Err(changed(name));
@@ -167,7 +168,7 @@ fn clean(
     }
 }
 
-/// Tells whether a file's size and times are those that git noted when it last compared it.
+/// Returns whether the size and mtime of a file are those in the index of git.
 fn is_as_noted(entry: &gix::index::Entry, index: &gix::index::File, on_disk: &Path) -> bool {
     let options = gix::index::entry::stat::Options::default();
     gix::index::fs::Metadata::from_path_no_follow(on_disk)
@@ -179,7 +180,7 @@ fn is_as_noted(entry: &gix::index::Entry, index: &gix::index::File, on_disk: &Pa
 
 fn is_as_committed(entry: &gix::index::Entry, on_disk: &Path) -> gix::Result<bool> {
     use gix::index::entry::{Flags, Mode};
-    // Submodules are not followed and a sparse work tree leaves files out: their state does not matter.
+    // Submodules are not followed, and a sparse work tree leaves files out: their state does not matter.
     if entry.mode == Mode::COMMIT || entry.flags.contains(Flags::SKIP_WORKTREE) {
         return Ok(true);
     }
@@ -195,8 +196,8 @@ fn is_as_committed(entry: &gix::index::Entry, on_disk: &Path) -> gix::Result<boo
     Ok(id == entry.id)
 }
 
-/// Returns the name of the remote of the current branch, or else `origin`, or else the only one.
-fn remote(repository: &gix::Repository) -> Option<String> {
+/// Returns the remote of the current branch, or else `origin`, or else the only remote.
+fn remote(repository: &gix::Repository, file: &Path) -> Result<String, WorkTreeError> {
     let names: Vec<String> = repository
         .remote_names()
         .into_iter()
@@ -211,12 +212,17 @@ fn remote(repository: &gix::Repository) -> Option<String> {
         })
         .map(|name| name.as_bstr().to_str_lossy().into_owned())
         .filter(|name| names.contains(name));
-    of_branch
-        .or_else(|| names.iter().find(|name| *name == "origin").cloned())
-        .or_else(|| match names.as_slice() {
-            [only] => Some(only.clone()),
-            _ => None,
-        })
+    let chosen = of_branch.or_else(|| names.iter().find(|name| *name == "origin").cloned());
+    let file = file.to_owned();
+    match (chosen, names.as_slice()) {
+        (Some(chosen), _) => Ok(chosen),
+        (None, [only]) => Ok(only.clone()),
+        (None, []) => Err(WorkTreeError::NoRemote { file }),
+        (None, several) => Err(WorkTreeError::SeveralRemotes {
+            file,
+            names: crate::text::fit(&several.join(", "), 200),
+        }),
+    }
 }
 
 fn address_of(
@@ -237,7 +243,7 @@ fn address_of(
             file: file.to_owned(),
         })?;
     let mut text = url.to_bstring().to_string();
-    // Credentials in a remote's address are the user's own and do not go into a release.
+    // Credentials in the address of a remote belong to the user and must not get into a release.
     if let Some((scheme, rest)) = text.split_once("://")
         && scheme.starts_with("http")
         && let Some((authority, path)) = rest.split_once('/')
@@ -259,7 +265,7 @@ fn address_of(
     }
 }
 
-/// Tells whether a remote's branch, as far as the work tree knows, has a commit.
+/// Returns whether a remote-tracking branch of the work tree contains a commit.
 fn is_pushed(
     repository: &gix::Repository,
     remote: &str,

@@ -1,65 +1,66 @@
-//! What a filter looks at, in a form that a hundred thousand rows can be looked through at every key.
+//! The facts of a row that a filter checks, stored so that each key can filter a hundred thousand rows.
 //!
-//! One piece of text per row holds its names, one per line; what is asked of places stands beside it in a
-//! few bytes each. Nothing here looks anything up: that is done once, when the object changes.
+//! One text per row holds the names, one per line; beside it stand a few bytes for each cell. Filtering looks
+//! nothing up in the read model: the facts are computed once, when the object changes.
 
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use crate::engine::matrix::{self, Cell, Columns, Health};
-use crate::engine::past::Recorded;
-use crate::engine::world::{Key, Labels, Pin, ReleaseRow, SnapshotRow, World};
+use crate::engine::world::{Key, Labels, World};
+use crate::subjects::release_pin::matrix::{self, Cell, Columns, Health};
+use crate::subjects::release_pin::past::Recorded;
+use crate::subjects::release_pin::rows::{Pin, ReleaseRow, SnapshotRow};
 
-/// How much text of one row is looked at; hostile names end here.
+/// The largest size of a row's text in bytes; the rest of hostile names is cut off.
 const TEXT: usize = 16 * 1024;
-/// How much of one name is looked at.
+/// The largest length of one name in characters.
 const NAME: usize = 300;
 
-/// What facts are made of.
+/// The input for the facts of a row.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     /// The read model.
     pub world: &'a World,
     /// The environments.
     pub columns: &'a Columns,
-    /// Who looks.
+    /// The user that `mine` refers to.
     pub user: &'a str,
-    /// When.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// What is known of one row.
+/// The facts of one row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
-    /// Names, one per line, its own first.
+    /// The names, one per line, the row's own name first.
     text: Box<str>,
-    /// The same in lower case, where that differs.
+    /// The same in lower case; None if it is equal.
     folded: Option<Box<str>>,
     places: Box<[Place]>,
     labels: Box<[Labels]>,
-    /// The lines of all of them, each once, so that most rows are told by one look.
+    /// The label lines of all objects, each once: one search decides for most rows.
     all_labels: Box<str>,
-    /// What rows are sorted and counted by.
+    /// The values for sorting and counting.
     pub standing: Standing,
 }
 
-/// What rows are sorted and counted by.
+/// The values of a row for sorting and counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// How it is doing where it is doing worst.
+    /// The worst health of its cells.
     pub worst: Health,
-    /// Whether a place is on its way.
+    /// Whether a cell is progressing.
     pub progressing: bool,
-    /// How far it is behind where it is furthest.
+    /// The largest number of releases that a cell is behind.
     pub behind: u16,
-    /// In how many places it is held.
+    /// The number of held cells.
     pub held: u16,
-    /// When something last changed, or when it was made.
+    /// The time of the last change, or of the creation.
     pub changed: Option<Timestamp>,
     /// Its size in bytes.
     pub size: u64,
-    /// When the next hold on it ends.
+    /// The end of the next hold that ends.
     pub expires: Option<Timestamp>,
 }
 
@@ -77,10 +78,10 @@ impl Default for Standing {
     }
 }
 
-/// One place that something runs in, or could.
+/// One environment of the row: a cell of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Place {
-    /// The column; [`NOWHERE`] for a release that runs nowhere.
+    /// The column; [`NOWHERE`] for a release that is effective in no environment.
     pub(super) column: u16,
     pub(super) behind: Option<u16>,
     release: Span,
@@ -91,7 +92,7 @@ pub(super) struct Place {
     pub(super) mine: bool,
 }
 
-/// The column of what is in no environment.
+/// The column of an object that belongs to no environment.
 pub(super) const NOWHERE: u16 = u16::MAX;
 
 /// A part of the text.
@@ -102,7 +103,7 @@ struct Span {
 }
 
 impl Facts {
-    /// Says of a component what the matrix says of it.
+    /// Returns the facts of a component, from its cells in the matrix.
     pub fn of_component(view: &View<'_>, component: &Key) -> Self {
         let mut draft = Draft::default();
         draft.text.add(&component.name);
@@ -118,7 +119,7 @@ impl Facts {
         draft.finish()
     }
 
-    /// Says of a component what the matrix of a past moment says of it: one cell per column.
+    /// Returns the facts of a component at a past time; `cells` has one cell per column.
     pub fn of_past(component: &Key, cells: &[Recorded<'_>]) -> Self {
         let mut draft = Draft::default();
         draft.text.add(&component.name);
@@ -133,7 +134,7 @@ impl Facts {
         draft.finish()
     }
 
-    /// Says of a pin what runs there.
+    /// Returns the facts of a ReleasePin.
     pub fn of_pin(view: &View<'_>, pin: &Pin) -> Self {
         let mut draft = Draft::default();
         draft.text.add(&pin.key.name);
@@ -146,7 +147,7 @@ impl Facts {
         draft.finish()
     }
 
-    /// Says of a release where it runs.
+    /// Returns the facts of a release, from the environments in which it is effective.
     pub fn of_release(view: &View<'_>, release: &ReleaseRow) -> Self {
         let mut draft = Draft::default();
         let name = draft.text.add(&release.key.name);
@@ -167,7 +168,7 @@ impl Facts {
             Some((pin, view.columns.position(&pin.environment)?))
         });
         for (pin, column) in pins {
-            // When a hold ends, this release may become effective, or another one.
+            // This release may become effective when a hold ends, or stop being effective.
             draft.ends(pin, view.now);
             if pin.effective_release(view.now) != &*release.key.name {
                 continue;
@@ -197,7 +198,7 @@ impl Facts {
         draft.finish()
     }
 
-    /// Says of a snapshot what it is of.
+    /// Returns the facts of a snapshot.
     pub fn of_snapshot(view: &View<'_>, snapshot: &SnapshotRow) -> Self {
         let mut draft = Draft::default();
         draft.text.add(&snapshot.key.name);
@@ -222,7 +223,7 @@ impl Facts {
         draft.finish()
     }
 
-    /// Says of something that is no object of the read model what can be found in it.
+    /// Returns the facts of a row that is not an object of the read model: only texts to search in.
     pub fn of_texts<'t>(texts: impl IntoIterator<Item = &'t str>) -> Self {
         let mut draft = Draft::default();
         for text in texts {
@@ -231,7 +232,7 @@ impl Facts {
         draft.finish()
     }
 
-    /// Returns the column where somebody has to look first: production before others, then what is worst.
+    /// Returns the column that needs attention first: a fault in production, then the worst health.
     pub fn worst_column(&self, is_production: impl Fn(usize) -> bool) -> Option<(usize, Health)> {
         let places = self.places.iter().filter(|place| place.column != NOWHERE);
         let worst = places.max_by_key(|place| {
@@ -267,7 +268,7 @@ impl Facts {
         &self.all_labels
     }
 
-    /// Returns the name and the version of what runs in a place.
+    /// Returns the name and the version of the effective release in a place.
     pub(super) fn release(&self, place: &Place) -> (&str, &str) {
         let part = |span: Span| {
             let start = usize::from(span.start);
@@ -279,7 +280,7 @@ impl Facts {
     }
 }
 
-/// Facts that are being collected.
+/// The facts of a row while they are collected.
 #[derive(Default)]
 struct Draft {
     text: Text,
@@ -295,7 +296,8 @@ impl Draft {
         }
     }
 
-    /// Adds what runs by a pin, and the labels of the release where a whole component is looked at.
+    /// Adds the effective release and the labels of a ReleasePin; `with_release` adds the labels of the
+    /// release.
     fn pin(&mut self, view: &View<'_>, component: &Key, pin: &Pin, with_release: bool) {
         let Some(column) = view.columns.position(&pin.environment) else {
             return;
@@ -334,7 +336,7 @@ impl Draft {
         self.ends(pin, view.now);
     }
 
-    /// Notes when the next hold of a pin ends.
+    /// Records the end of the next hold of a ReleasePin.
     fn ends(&mut self, pin: &Pin, now: Timestamp) {
         let standing = &mut self.facts.standing;
         let ends = pin
@@ -348,7 +350,7 @@ impl Draft {
         };
     }
 
-    /// Adds what a cell says of a place, and counts it.
+    /// Adds a cell, and updates the values for sorting.
     fn stands(&mut self, column: usize, cell: &Cell<'_>, release: Span, version: Span, mine: bool) {
         let small = |number: usize| u16::try_from(number).unwrap_or(u16::MAX - 1);
         let health = cell.health();
@@ -382,7 +384,7 @@ impl Draft {
     }
 }
 
-/// Writes labels of several objects as one text, with each line once.
+/// Joins the labels of several objects into one text, each line once.
 fn together(all: &[Labels]) -> String {
     let lines: BTreeSet<&str> = all
         .iter()
@@ -396,12 +398,12 @@ fn together(all: &[Labels]) -> String {
     }
 }
 
-/// Names, one per line, none twice.
+/// The names, one per line, without duplicates.
 #[derive(Default)]
 struct Text(String);
 
 impl Text {
-    /// Adds a name, and says where it stands.
+    /// Adds a name; returns its position in the text.
     fn add(&mut self, name: &str) -> Span {
         let cut = name
             .char_indices()

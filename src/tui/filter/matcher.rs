@@ -1,4 +1,4 @@
-//! A filter made ready to look at many rows.
+//! A filter, compiled to check many rows.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use super::facts::{Facts, Place};
 use super::selector::Ready;
 use super::{Ask, Filter, OfPlace, has_capital};
 
-/// How large an expression may become.
+/// The size limit of a compiled expression, in bytes.
 const EXPRESSION: usize = 1 << 20;
 
-/// A filter made ready for the environments that there are.
+/// A filter, compiled for the current environments.
 #[derive(Clone, Debug, Default)]
 pub struct Matcher {
     texts: Vec<(bool, Text)>,
     selectors: Vec<(bool, Ready)>,
     marked: Vec<bool>,
-    /// The environments that are asked for, one list of columns each.
+    /// The `env:` terms: whether the term is negated, and for each column whether it fits.
     environments: Vec<(bool, Vec<bool>)>,
     places: Vec<(bool, OfPlace)>,
 }
 
-/// What is looked for in the text, and the columns whose names have it.
+/// A search in the text, and the columns whose names match it.
 #[derive(Clone, Debug)]
 struct Text {
     search: Search,
@@ -36,12 +36,12 @@ enum Search {
     Folded(String),
     Exact(String),
     Expression(Regex),
-    /// An expression for the text in lower case.
+    /// An expression to run on the text in lower case.
     FoldedExpression(Regex),
 }
 
 impl Matcher {
-    /// Makes a filter ready.
+    /// Compiles a filter for these environments.
     pub fn new(filter: &Filter, environments: &[Arc<str>]) -> Self {
         let mut matcher = Self::default();
         for term in &filter.terms {
@@ -57,7 +57,7 @@ impl Matcher {
                         .push((negated, Text::new(search, environments)));
                 }
                 Ask::Pattern(pattern) => {
-                    // Whoever reads a filter tries its expressions.
+                    // The parser of filters has already rejected invalid expressions.
                     if let Ok(search) = Search::expression(pattern) {
                         matcher
                             .texts
@@ -76,7 +76,7 @@ impl Matcher {
         matcher
     }
 
-    /// Tells whether a row is kept.
+    /// Returns whether the filter keeps a row.
     pub fn keeps(&self, facts: &Facts, marked: bool) -> bool {
         self.marked.iter().all(|negated| marked != *negated)
             && self.keeps_places(facts)
@@ -89,7 +89,7 @@ impl Matcher {
             })
     }
 
-    /// Tells whether marks decide what is kept.
+    /// Returns whether the filter depends on marks.
     pub fn asks_for_marks(&self) -> bool {
         !self.marked.is_empty()
     }
@@ -165,8 +165,8 @@ impl Text {
 }
 
 impl Search {
-    /// Makes an expression ready. One in which case does not count is tried on the text in lower case, where
-    /// what it is to begin with is found many times sooner.
+    /// Compiles an expression. If case is ignored, the expression runs on the text in lower case, where the
+    /// regex engine finds a literal start many times faster.
     fn expression(pattern: &str) -> Result<Self, regex::Error> {
         let names_letters = ["\\x", "\\u", "\\p", "(?"];
         let named = names_letters.iter().any(|word| pattern.contains(word));
@@ -186,7 +186,7 @@ impl Search {
     }
 }
 
-/// Makes an expression that reads line by line, in which a capital letter makes case count.
+/// Compiles an expression that matches line by line; a capital letter in it makes it case-sensitive.
 pub(super) fn expression(pattern: &str) -> Result<Regex, regex::Error> {
     let case = counts_case(pattern);
     by_lines(pattern).case_insensitive(!case).build()
@@ -198,7 +198,7 @@ fn by_lines(pattern: &str) -> RegexBuilder {
     builder
 }
 
-/// Tells whether an expression has a capital letter, but for those that stand for a class.
+/// Returns whether an expression has a capital letter that is not a class such as `\S`.
 fn counts_case(pattern: &str) -> bool {
     let mut escaped = false;
     pattern.chars().any(|c| {
@@ -208,7 +208,7 @@ fn counts_case(pattern: &str) -> bool {
     })
 }
 
-/// Returns the columns that a name means: those that it names, else those that begin with it.
+/// Returns the columns that a name selects: the exact matches, or else the columns that start with the name.
 fn named(name: &str, environments: &[Arc<str>]) -> Vec<bool> {
     let columns = |glob: Glob| -> Vec<bool> {
         let fit = environments.iter().map(|known| glob.fits(known));
@@ -221,8 +221,8 @@ fn named(name: &str, environments: &[Arc<str>]) -> Vec<bool> {
     }
 }
 
-/// A pattern in which `*` stands for anything and `?` for one character. Case does not count unless the
-/// pattern has a capital letter.
+/// A pattern in which `*` stands for any text and `?` for one character. It ignores case unless it has a
+/// capital letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glob {
     pattern: String,
@@ -236,7 +236,7 @@ impl fmt::Display for Glob {
 }
 
 impl Glob {
-    /// Reads a pattern; everything is one.
+    /// Reads a pattern; any text is valid.
     pub fn new(pattern: &str) -> Self {
         Self {
             pattern: pattern.to_owned(),
@@ -259,7 +259,8 @@ impl Glob {
     }
 }
 
-/// Goes through text and pattern side by side; what fits after a star is tried further on, until it does.
+/// Compares text and pattern from left to right. After a mismatch, the part behind the last star is tried
+/// again one character later.
 fn fits<T: Copy + PartialEq>(
     pattern: &[T],
     text: &[T],
@@ -267,7 +268,7 @@ fn fits<T: Copy + PartialEq>(
     same: impl Fn(T, T) -> bool,
 ) -> bool {
     let (mut at, mut here) = (0, 0);
-    // Behind the last star, and what the rest of the pattern is tried on.
+    // The position behind the last star in the pattern, and the position in the text to retry from.
     let mut again: Option<(usize, usize)> = None;
     loop {
         match (pattern.get(at), text.get(here)) {

@@ -1,21 +1,21 @@
-//! The language of the filter: words that all have to be found, and questions about what runs.
+//! The filter language: words that must all occur, and conditions on cells.
 //!
-//! | term | keeps what |
+//! | term | keeps a row that |
 //! |------|------------|
-//! | `word`, `"two words"` | has the word in its name, releases, versions or environments; a capital letter in it makes case count |
-//! | `re:^cart-` | has a name, release, version or environment that the expression finds |
-//! | `-l team=payments,tier in (web, batch)` | carries labels, in the forms of kubectl |
-//! | `health:degraded` | is so somewhere; a beginning of the word will do |
+//! | `word`, `"two words"` | has the word in a name, release, version or environment; a capital letter makes it case-sensitive |
+//! | `re:^cart-` | has a name, release, version or environment that matches the expression |
+//! | `-l team=payments,tier in (web, batch)` | has these labels, in the syntax of kubectl |
+//! | `health:degraded` | has this health in a cell; the start of the word is enough |
 //! | `behind:2`, `behind:>0` | is so many releases behind the environment before |
-//! | `env:production` | is there; the terms about places then speak of this one |
-//! | `release:v1.2*` | runs a release of such a name or version |
-//! | `held`, `bad`, `mine`, `fault` | is held, runs a release that is marked bad, was changed or is held by me, is degraded or lacks its release |
+//! | `env:production` | exists in this environment; the terms about cells then apply to this environment only |
+//! | `release:v1.2*` | has a cell whose release has such a name or version |
+//! | `held`, `bad`, `mine`, `fault` | is held; has a release that is marked bad; was changed or is held by the user; is degraded or lacks its release |
 //! | `marked` | is marked |
-//! | `failing`, `degraded`, `missing`, `progressing`, `ready`, `unknown`, `behind`, `pinned` | is in this state somewhere |
-//! | `!term` | is not what the term keeps |
+//! | `failing`, `degraded`, `missing`, `progressing`, `ready`, `unknown`, `behind`, `pinned` | has a cell in this state |
+//! | `!term` | does not fit the term |
 //!
-//! Terms about places (health, behind, release, held, bad, mine, fault) hold together: all of them in one
-//! place, and those with `!` in none.
+//! Terms about cells (health, behind, release, held, bad, mine, fault) belong together: one cell must fit all
+//! of them, and no cell may fit a term with `!`.
 
 pub mod facts;
 pub mod matcher;
@@ -31,72 +31,72 @@ pub use matcher::{Glob, Matcher};
 pub use read::{Problem, Read, read};
 pub use selector::Selector;
 
-use crate::engine::matrix::Health;
+use crate::subjects::release_pin::matrix::Health;
 
-/// What is looked for: all of its terms have to hold.
+/// A filter: a row must fit all terms.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     /// The terms.
     pub terms: Vec<Term>,
 }
 
-/// One thing that is looked for.
+/// One condition of a filter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Term {
-    /// Whether it must not hold.
+    /// Whether the row must not fit the condition.
     pub negated: bool,
-    /// What is asked.
+    /// The condition.
     pub ask: Ask,
 }
 
-/// What a term asks.
+/// The condition of a term.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ask {
-    /// Whether a text is somewhere.
+    /// A text that must occur.
     Word(String),
-    /// Whether an expression finds something.
+    /// An expression that must match.
     Pattern(String),
-    /// Whether labels are as wanted.
+    /// Conditions on labels.
     Labels(Selector),
-    /// Whether it is in an environment.
+    /// An environment in which the row must exist.
     Environment(String),
-    /// Whether it is marked.
+    /// The row is marked.
     Marked,
-    /// What is so in a place.
+    /// A condition on one cell.
     Place(OfPlace),
 }
 
-/// What can be asked of one place.
+/// A condition on one cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OfPlace {
-    /// How it is doing.
+    /// The health.
     Health(Health),
-    /// Whether somebody has to look at it.
+    /// The cell has a fault.
     Fault,
-    /// How far it is behind.
+    /// The number of releases that the cell is behind.
     Behind(Relation, u16),
-    /// Whether a hold stops something.
+    /// An active hold exists.
     Held,
-    /// Whether what runs is marked bad.
+    /// The effective release is marked bad.
     Bad,
-    /// Whether the user changed it last, or holds it.
+    /// The user changed the ReleasePin last, or holds it.
     Mine,
-    /// What runs.
+    /// The name or version of the effective release.
     Release(Glob),
 }
 
-/// How two numbers compare.
+/// A comparison of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// The same.
+    /// Equal.
     Equal,
-    /// More.
+    /// Greater.
     More,
-    /// At least.
+    /// Greater or equal.
     AtLeast,
     /// Less.
     Less,
-    /// At most.
+    /// Less or equal.
     AtMost,
 }
 
@@ -120,7 +120,7 @@ impl Relation {
     }
 }
 
-/// The words that ask of themselves, without a value.
+/// The terms that are one word without a value.
 static KEYWORDS: [(&str, Ask); 5] = [
     ("held", Ask::Place(OfPlace::Held)),
     ("bad", Ask::Place(OfPlace::Bad)),
@@ -129,8 +129,8 @@ static KEYWORDS: [(&str, Ask); 5] = [
     ("marked", Ask::Marked),
 ];
 
-/// Words for states, as screens and people say them. A filter is written back with the fields and keywords
-/// that mean the same.
+/// Other words for states, as screens and users name them. Printing a filter writes the equivalent fields and
+/// keywords.
 static STATES: [(&str, OfPlace); 12] = [
     ("failing", OfPlace::Fault),
     ("failed", OfPlace::Fault),
@@ -178,7 +178,7 @@ pub fn completions(text: &str, environments: &[String], releases: &[String]) -> 
     fitting.map(|known| format!("{sign}{known}")).collect()
 }
 
-/// Reads what is looked for in a text, which has neither places nor labels: words and expressions.
+/// Reads a search in plain text, which has no cells or labels: only words and expressions.
 pub fn words(text: &str) -> Read {
     words_but(text, &["re"])
 }
@@ -189,7 +189,8 @@ pub fn list_words(text: &str) -> Read {
     words_but(text, &read::FIELDS)
 }
 
-/// Reads words and expressions; some fields are read as fields and not as words.
+/// Reads words and expressions. A word `name:...` is an error if `fields` has the name, and otherwise plain
+/// text; `re:` is an error only if its expression is invalid.
 fn words_but(text: &str, fields: &[&str]) -> Read {
     let is_of_text = |read: &Read| {
         let mut terms = read.filter.terms.iter();
@@ -239,12 +240,12 @@ fn words_but(text: &str, fields: &[&str]) -> Read {
 }
 
 impl Filter {
-    /// Tells whether it keeps everything.
+    /// Returns whether the filter keeps all rows.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
 
-    /// Adds a term where it is not there, and takes it away where it is.
+    /// Adds a term, or removes it if the filter has it.
     pub fn toggle(&mut self, term: Term) {
         match self.terms.iter().position(|known| *known == term) {
             Some(at) => {
@@ -254,8 +255,8 @@ impl Filter {
         }
     }
 
-    /// Tells whether it keeps nothing that another does not keep, as far as that can be seen: then only
-    /// what the other kept has to be looked at.
+    /// Returns true only if this filter keeps no row that `other` drops; then only the rows that `other` kept
+    /// need a check. It may return false without need.
     pub fn narrows(&self, other: &Filter) -> bool {
         let scope = |filter: &Filter| -> Vec<String> {
             let terms = filter.terms.iter().filter(|term| !term.negated);
@@ -266,7 +267,8 @@ impl Filter {
             scope.collect()
         };
         let denies_place = |term: &Term| term.negated && matches!(&term.ask, Ask::Place(_));
-        // What must be so in no place may be so outside the places that are looked at now.
+        // A negated condition covers only the cells in scope: with another scope, this filter may keep rows
+        // that the other dropped.
         if scope(self) != scope(other) && other.terms.iter().any(denies_place) {
             return false;
         }
@@ -276,7 +278,7 @@ impl Filter {
 }
 
 impl Term {
-    /// Asks.
+    /// Returns a term that is not negated.
     pub fn new(ask: Ask) -> Self {
         Self {
             negated: false,
@@ -297,7 +299,7 @@ impl Term {
     }
 }
 
-/// Tells whether case counts in a text.
+/// Returns whether a text is case-sensitive: whether it has a capital letter.
 fn has_capital(text: &str) -> bool {
     text.chars().any(char::is_uppercase)
 }

@@ -1,33 +1,34 @@
-//! Reads a filter while it is typed: what is complete counts, what is not is said with its column.
+//! Parses a filter while the user types it: complete terms apply at once; the first mistake is reported with
+//! its column.
 
 use super::selector::{Requirement, Selector, Wanted};
 use super::{Ask, Filter, Glob, KEYWORDS, OfPlace, Relation, STATES, Term};
-use crate::engine::matrix::Health;
+use crate::subjects::release_pin::matrix::Health;
 
-/// What was read.
+/// The result of parsing a filter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Read {
-    /// What is complete.
+    /// The complete terms.
     pub filter: Filter,
-    /// The first thing that is wrong.
+    /// The first mistake.
     pub problem: Option<Problem>,
 }
 
-/// What is wrong with a filter.
+/// A mistake in a filter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (column {})", .column + 1)]
 pub struct Problem {
-    /// The character that it is about, counted from 0.
+    /// The position of the mistake, in characters from 0.
     pub column: usize,
-    /// What is wrong, and what to write instead.
+    /// The mistake, and the correct form.
     pub message: String,
-    /// Whether more characters may mend it.
+    /// Whether the mistake may only be unfinished typing.
     pub incomplete: bool,
 }
 
 pub(super) const FIELDS: [&str; 5] = ["re", "health", "behind", "env", "release"];
 
-/// Reads a filter.
+/// Parses a filter.
 pub fn read(text: &str) -> Read {
     let mut cursor = Cursor { text, at: 0 };
     let mut read = Read::default();
@@ -39,7 +40,7 @@ pub fn read(text: &str) -> Read {
         match cursor.term() {
             Ok(term) => read.filter.terms.push(term),
             Err((at, message)) => {
-                // The rest of what is wrong is passed over.
+                // Skip the rest of the wrong term.
                 cursor.bare();
                 let incomplete = cursor.rest().is_empty();
                 let column = text.get(..at).map_or(0, |before| before.chars().count());
@@ -53,7 +54,7 @@ pub fn read(text: &str) -> Read {
     }
 }
 
-/// Tells whether a word is read as itself when it is written without quotes.
+/// Returns whether a word without quotes is read as a plain word.
 pub(super) fn is_plain(word: &str) -> bool {
     let mut cursor = Cursor { text: word, at: 0 };
     match cursor.term() {
@@ -64,7 +65,7 @@ pub(super) fn is_plain(word: &str) -> bool {
     }
 }
 
-/// What is wrong, and where.
+/// The position and the message of a mistake.
 type Wrong = (usize, String);
 
 struct Cursor<'t> {
@@ -149,8 +150,8 @@ impl<'t> Cursor<'t> {
         })
     }
 
-    /// Reads a value: bare, or in quotes with `\"` and `\\` in them. Quotes that are still open end at the
-    /// end.
+    /// Reads a value: bare, or in quotes with the escapes `\"` and `\\`. Missing closing quotes are added at
+    /// the end of the text.
     fn value(&mut self, start: usize) -> Result<String, Wrong> {
         if !self.eat("\"") {
             return Ok(self.bare().to_owned());
@@ -262,14 +263,14 @@ impl<'t> Cursor<'t> {
         } else if let Some(values) = self.set("notin")? {
             Wanted::NotIn(values)
         } else {
-            // What follows is another term.
+            // The next word starts another term.
             self.at = after;
             Wanted::Exists
         };
         Ok(Requirement { name, wanted })
     }
 
-    /// Reads `in (a, b)`, where it is one.
+    /// Reads the list of `in (a, b)`; None if no list follows.
     fn set(&mut self, operator: &str) -> Result<Option<Vec<String>>, Wrong> {
         let start = self.at;
         if !self.eat(operator) {
@@ -311,7 +312,7 @@ fn health(value: &str) -> Result<Ask, String> {
     }
 }
 
-/// Lists what can be written after `health:`.
+/// Lists the values of `health:`.
 fn healths() -> String {
     let known = Health::ALL
         .iter()
@@ -333,7 +334,7 @@ fn behind(value: &str) -> Result<Ask, String> {
     }
 }
 
-/// Says in one line what is wrong with an expression.
+/// Returns the reason why an expression is invalid, in one line.
 fn cause(error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().next_back().unwrap_or_default();

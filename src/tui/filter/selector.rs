@@ -1,4 +1,4 @@
-//! Label selectors in the forms that kubectl has.
+//! Label selectors, in the syntax of kubectl.
 
 use std::fmt;
 
@@ -6,40 +6,40 @@ use memchr::memmem::Finder;
 
 use crate::engine::world::Labels;
 
-/// What labels have to be: all of it.
+/// A label selector: labels must meet all requirements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selector {
-    /// One label each.
+    /// The requirements, one label each.
     pub requirements: Vec<Requirement>,
 }
 
-/// What one label has to be.
+/// A requirement on one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
     /// The name of the label.
     pub name: String,
-    /// What is wanted of it.
+    /// The condition on its value.
     pub wanted: Wanted,
 }
 
-/// What can be wanted of a label.
+/// A condition on a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// It is there.
+    /// The label exists.
     Exists,
-    /// It is not there.
+    /// The label does not exist.
     Absent,
-    /// It has this value.
+    /// The label has this value.
     Equal(String),
-    /// It has another value, or is not there.
+    /// The label has another value, or does not exist.
     NotEqual(String),
-    /// It has one of these values.
+    /// The label has one of these values.
     In(Vec<String>),
-    /// It has none of these values, or is not there.
+    /// The label has none of these values, or does not exist.
     NotIn(Vec<String>),
 }
 
-/// A selector made ready to look at many labels: each question is whether a text is among them.
+/// A selector, compiled to check many objects: each requirement is a search for label lines.
 #[derive(Clone, Debug)]
 pub(super) struct Ready(Vec<(bool, Vec<Finder<'static>>)>);
 
@@ -62,9 +62,10 @@ impl Ready {
         Self(ready.collect())
     }
 
-    /// Tells whether the labels of one of several objects are as wanted; `all` is the text of all of them.
+    /// Returns whether one of several objects matches; `all` is the joined text of their labels.
     pub(super) fn matches_any(&self, objects: &[Labels], all: &str) -> bool {
-        // What no object has, none has; and what one has is there where nothing else is asked.
+        // If the joined text lacks a required line, no object has it. A single required line that occurs in
+        // the joined text is enough.
         let lacks = |texts: &[Finder<'static>]| !is_one_in(texts, all);
         if self.0.iter().any(|(wanted, texts)| *wanted && lacks(texts)) {
             return false;

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::engine::matrix::Columns;
-use crate::engine::world::fixture::*;
 use crate::engine::world::{Event, World};
+use crate::subjects::release_pin::fixture::*;
+use crate::subjects::release_pin::matrix::Columns;
 
 fn fleet() -> World {
     let mut world = world();
@@ -42,7 +42,7 @@ fn fleet() -> World {
 
 use kube::ResourceExt;
 
-/// The components that a filter keeps.
+/// Returns the components that a filter keeps.
 fn kept(world: &World, text: &str) -> String {
     let Read { filter, problem } = read(text);
     assert_eq!(problem, None, "{text}");
@@ -219,7 +219,7 @@ fn what_is_wrong_is_said_with_its_column() {
         assert!(problem.message.contains(word), "{text}: {problem}");
         assert_eq!(read.filter.to_string(), rest, "{text}");
     }
-    // Quotes that are still open are closed by the end: that is how they are typed.
+    // The end of the text closes open quotes, because the user may still be typing.
     assert_eq!(read("\"a b").filter.to_string(), "\"a b\"");
     assert_eq!(read("\"a b").problem, None);
 }
@@ -260,7 +260,7 @@ fn a_term_can_be_turned_on_and_off() {
     assert_eq!(filter.to_string(), "cart");
 }
 
-/// Texts that look like filters more often than chance would have it.
+/// Random texts that often look like filters.
 fn typed() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[a-zA-Z.*?-]{1,4}",

@@ -1,29 +1,26 @@
-//! Files of settings that a person wrote: read as far as they make sense, and what does not is named by
-//! file and line.
+//! Settings files of the user: valid lines are used, and each invalid line is reported by file and line.
 
-use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
 
+use bounded_yaml::{self, Place};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::yaml::Place;
-
-/// A file's name, as messages say it, and its text.
+/// The name of a file, for messages, and its text.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'t> {
-    /// The name, or the path.
+    /// The name or the path.
     pub name: &'t str,
-    /// What is in it.
+    /// The text.
     pub text: &'t str,
 }
 
-/// A name and a value of a table, and where each begins.
+/// A name and a value of a table, with the offset of the name.
 pub type Entry<'e, 't> = (&'e str, usize, &'e Spanned<DeValue<'t>>);
 
 impl<'t> Source<'t> {
-    /// Reads it as TOML: what is good of it, and what is wrong with the rest, by its offset.
+    /// Parses the text as TOML: the valid part, and the mistakes by offset.
     pub fn parse(&self) -> (DeTable<'t>, Vec<(usize, String)>) {
         let (table, errors) = DeTable::parse_recoverable(self.text);
         let errors = errors
@@ -36,13 +33,13 @@ impl<'t> Source<'t> {
         (table.into_inner(), errors)
     }
 
-    /// Says where an offset is.
+    /// Returns the line of an offset.
     pub fn place(&self, offset: usize) -> Place {
         Place::of(self.name, self.text, offset)
     }
 }
 
-/// Lists what a table holds, in the order of the file.
+/// Lists the entries of a table, in the order of the file.
 pub fn entries<'e, 't>(table: &'e DeTable<'t>) -> Vec<Entry<'e, 't>> {
     let mut entries: Vec<_> = table
         .iter()
@@ -52,16 +49,12 @@ pub fn entries<'e, 't>(table: &'e DeTable<'t>) -> Vec<Entry<'e, 't>> {
     entries
 }
 
-/// Reads a file that need not be there.
+/// Reads a file; None if it does not exist.
 pub fn text_of(path: &Path) -> Result<Option<String>, std::io::Error> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+    crate::small_file::small_file(path, crate::small_file::Links::Follow)
 }
 
-/// Returns `, did you mean ...?` with the known word that is nearest, if one is near.
+/// Returns `, did you mean ...?` with the most similar known word; empty if no word is similar.
 pub fn did_you_mean<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
     let enough = (word.chars().count() / 2).clamp(1, 4);
     let near = known
@@ -73,7 +66,7 @@ pub fn did_you_mean<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) ->
     }
 }
 
-/// Counts the letters to add, drop or change; a long word is far from all.
+/// Counts the letters to add, drop or change; long words are never similar.
 fn distance(from: &str, to: &str) -> usize {
     const LONGEST: usize = 40;
     if from.len() > LONGEST {

@@ -1,8 +1,9 @@
-//! A key as it is pressed, in one form however the terminal tells it.
+//! A pressed key, in one form for all terminals.
 //!
-//! Terminals differ: a capital comes with or without shift, ctrl with either case, some send repeats and
-//! releases as events of their own. What a terminal without the kitty protocol cannot tell apart (tab and
-//! ctrl-i, enter and ctrl-m) is the same key here, so that a keymap means the same in all of them.
+//! Terminals differ: a capital letter comes with or without shift, ctrl with either case, and some terminals
+//! send repeats and releases as separate events. Keys that a terminal without the kitty protocol cannot
+//! distinguish (tab and ctrl-i, enter and ctrl-m) are the same key here, so that a keymap works the same in
+//! all terminals.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +12,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::text;
 
-/// A key, with what is held down beside it.
+/// A key with its modifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     code: KeyCode,
@@ -44,7 +45,7 @@ const NAMES: [(&str, KeyCode); 15] = [
     ("right", KeyCode::Right),
 ];
 
-/// What can be held down, in the order in which it is printed.
+/// The modifiers, in the order in which they are printed.
 const HELD: [(&str, KeyModifiers); 3] = [
     ("ctrl-", KeyModifiers::CONTROL),
     ("alt-", KeyModifiers::ALT),
@@ -52,8 +53,8 @@ const HELD: [(&str, KeyModifiers); 3] = [
 ];
 
 impl Key {
-    /// Makes the key of an event; none for releases, modifiers alone and what cannot be bound. A key that is
-    /// held down is pressed again and again.
+    /// Returns the key of an event; None for releases, modifiers alone and keys that cannot be bound. A key
+    /// that is held down arrives as repeated presses.
     pub fn of(event: KeyEvent) -> Option<Self> {
         if event.kind == KeyEventKind::Release {
             return None;
@@ -61,28 +62,28 @@ impl Key {
         Self::normal(event.code, event.modifiers)
     }
 
-    /// Reads keys that are pressed one after the other: `g m`.
+    /// Reads a sequence of keys, such as `g m`.
     pub fn sequence(text: &str) -> Result<Vec<Self>, UnknownKey> {
         text.split_whitespace().map(str::parse).collect()
     }
 
-    /// Prints keys that are pressed one after the other, as [`Key::sequence`] reads them.
+    /// Prints a sequence of keys, as [`Key::sequence`] reads it.
     pub fn print(keys: &[Self]) -> String {
         let words: Vec<String> = keys.iter().map(ToString::to_string).collect();
         words.join(" ")
     }
 
-    /// Tells whether it would be typed into text: a character without ctrl or alt.
+    /// Returns whether the key types a character: no ctrl and no alt.
     pub fn is_typed(self) -> bool {
         self.character().is_some()
     }
 
-    /// Tells whether it is a capital letter, which are for plans.
+    /// Returns whether the key is a capital letter. Capital letters open plans.
     pub fn is_capital(self) -> bool {
         self.character().is_some_and(char::is_uppercase)
     }
 
-    /// Returns the character that it types, if it types one.
+    /// Returns the character that the key types; None if it types none.
     pub fn character(self) -> Option<char> {
         match self.code {
             KeyCode::Char(c) if self.held.is_empty() => Some(c),
@@ -90,7 +91,7 @@ impl Key {
         }
     }
 
-    /// Returns an event that it could have come from.
+    /// Returns an event that produces this key.
     pub fn event(self) -> KeyEvent {
         KeyEvent::new(self.code, self.held)
     }
@@ -138,7 +139,7 @@ impl Key {
     }
 }
 
-/// Returns the key that a terminal without the kitty protocol would tell for a character with ctrl.
+/// Returns the key that a terminal without the kitty protocol sends for a character with ctrl.
 fn with_control(c: char) -> KeyCode {
     match c.to_ascii_lowercase() {
         'i' => KeyCode::Tab,
@@ -177,7 +178,7 @@ impl FromStr for Key {
         let unknown = || UnknownKey(text.to_owned());
         let mut held = KeyModifiers::NONE;
         let mut rest = text;
-        // What is left after the last dash is the key, which may be a dash itself.
+        // The text after the last dash is the key, which may itself be a dash.
         while let Some((word, modifier)) = HELD
             .into_iter()
             .find(|(word, _)| rest.len() > word.len() && rest.starts_with(word))

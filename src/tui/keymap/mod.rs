@@ -1,12 +1,13 @@
-//! Which keys mean what: keymaps as data, from which footer, help and the popup of chords are made too.
+//! Keymaps as data: the footer, the help and the popup of chords come from them too.
 //!
-//! A keymap is read from TOML, one line per key with a description; the user's file is laid over a built-in
-//! one. What is wrong in it is collected and shown, and the lines that are right count: a typing error must
-//! not keep anybody from a rollback.
+//! A keymap is a TOML file with one line per key and a description. The user's file overrides a built-in
+//! keymap. Faulty lines are reported and the valid lines still apply: a typing error must not keep anybody
+//! from a rollback.
 //!
-//! Keys are looked up in the modes of what is in front, the most particular first: the matrix is
-//! `[Matrix, List, Global]`, other rows are `[List, Global]`, a diff is `[Diff, Global]`, a plan
-//! `[Plan, Global]`, or `[Plan, Text]` once its line has taken what is typed, and any other line is `[Text]`.
+//! Keys are looked up in the modes of the screen in front, the most specific mode first: the matrix has
+//! `[Matrix, List, Global]`, other lists have `[List, Global]`, a diff has `[Diff, Global]`, a plan has
+//! `[Plan, Global]`, or `[Plan, Text]` after the user typed into its line, a refused plan has
+//! `[Plan, List, Global]`, and any other line has `[Text]`.
 
 pub mod file;
 mod key;
@@ -17,15 +18,16 @@ mod trie;
 
 use std::path::Path;
 
+use bounded_yaml::Place;
+
 use self::file::Source;
 pub use self::key::{Key, UnknownKey};
 use self::read::Meaning;
 pub use self::read::{Fault, Problem};
 use self::trie::{Branch, Found, Leaf, Node};
 use super::action::{Action, Mode};
-use crate::yaml::Place;
 
-/// The keymaps that are in the program, by name; the first counts where none is chosen.
+/// The built-in keymaps by name; the first is the default.
 const BUILT_IN: [(&str, &str); 2] = [
     ("default", include_str!("../../../keymaps/default.toml")),
     ("emacs", include_str!("../../../keymaps/emacs.toml")),
@@ -34,47 +36,48 @@ const BUILT_IN: [(&str, &str); 2] = [
 /// The name of the user's file in bowline's configuration directory.
 pub const FILE: &str = "keymap.toml";
 
-/// What is said of keys that only begin others.
+/// The description of a key that starts a chord.
 const BEGINS: &str = "more keys";
 
-/// Which keys mean what, in every mode.
+/// The bindings of all modes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keymap {
     modes: [Branch; Mode::WORDS.len()],
 }
 
-/// What the keys that were pressed so far amount to.
+/// The result of looking up the pressed keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step<'k> {
-    /// They run an action.
+    /// The keys run an action.
     Run(Action),
-    /// They begin something: what can come next, what it would run, and what that does.
+    /// The keys start a chord. For each possible next key: its action (None if it only continues the chord)
+    /// and its description.
     More(Vec<(Key, Option<Action>, &'k str)>),
-    /// They mean nothing.
+    /// The keys are not bound.
     Nothing,
 }
 
-/// Lists the names of the keymaps that are in the program.
+/// Lists the names of the built-in keymaps.
 pub fn names() -> Vec<&'static str> {
     BUILT_IN.iter().map(|(name, _)| *name).collect()
 }
 
 impl Keymap {
-    /// Returns a keymap that is in the program.
+    /// Returns a built-in keymap.
     pub fn built_in(name: &str) -> Option<Self> {
         let (name, text) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
         let (keymap, _) = Self::lay_over(None, &Source { name, text });
         Some(keymap)
     }
 
-    /// Lays a user's file, given as its name and text, over a built-in keymap: the one that the file names
-    /// as its base, or else `base`.
+    /// Reads the user's file, given as name and text, over a built-in keymap: the one that the file names as
+    /// its base, or else `base`.
     pub fn read(base: &str, user: Option<(&str, &str)>) -> (Self, Vec<Fault>) {
         let (name, text) = user.unwrap_or((FILE, ""));
         Self::lay_over(Some(base), &Source { name, text })
     }
 
-    /// Reads `keymap.toml` of bowline's configuration directory, if it is there, over a built-in keymap.
+    /// Reads `keymap.toml` of bowline's configuration directory over a built-in keymap. The file is optional.
     pub fn load(base: &str, config_dir: Option<&Path>) -> (Self, Vec<Fault>) {
         let Some(path) = config_dir.map(|directory| directory.join(FILE)) else {
             return Self::read(base, None);
@@ -96,14 +99,15 @@ impl Keymap {
         }
     }
 
-    /// Says what the keys that were pressed so far amount to; what an earlier mode says of them counts.
+    /// Looks up the pressed keys; an earlier mode overrides a later one.
     pub fn step(&self, modes: &[Mode], pressed: &[Key]) -> Step<'_> {
         let mut more: Vec<(Key, Option<Action>, &str)> = Vec::new();
         for mode in modes {
             match self.of(*mode).find(pressed) {
                 Found::Nothing => {}
                 Found::Leaf(leaf) if more.is_empty() => return Step::Run(leaf.action),
-                // An earlier mode waits for another key, or would have run without waiting.
+                // A chord of an earlier mode continues, or a shorter binding of this mode would already have
+                // run.
                 Found::Leaf(_) | Found::Past => break,
                 Found::Branch(branch) => {
                     for (key, node) in branch.next() {
@@ -124,26 +128,27 @@ impl Keymap {
         }
     }
 
-    /// Returns the keys that run an action, as they are written: the first of them, for footer and help.
+    /// Returns the first key sequence that runs an action, for the footer and the help.
     pub fn keys_for(&self, modes: &[Mode], action: Action) -> Option<String> {
         let first = self.reachable(modes).find(|leaf| leaf.action == action);
         first.map(|leaf| leaf.keys.clone())
     }
 
-    /// Returns the keys that run an action for a message; the action's word as a command where no key does.
+    /// Returns the keys that run an action, for a message; if no key runs it, the action's word as a command.
     pub fn keys_or_word(&self, modes: &[Mode], action: Action) -> String {
         let keys = self.keys_for(modes, action);
         keys.unwrap_or_else(|| format!(":{}", action.word()))
     }
 
-    /// Lists all keys that run something, with the action and its description, in the order of modes.
+    /// Lists all bindings with their actions and descriptions, in the order of the modes.
     pub fn listing(&self, modes: &[Mode]) -> Vec<(String, Action, &str)> {
         self.reachable(modes)
             .map(|leaf| (leaf.keys.clone(), leaf.action, leaf.desc.as_str()))
             .collect()
     }
 
-    /// Returns what is bound in the modes, not hidden by an earlier one, and not typed where text is.
+    /// Returns the bindings that no earlier mode hides; in text modes, without the keys that type a
+    /// character.
     fn reachable<'k, 'm>(
         &'k self,
         modes: &'m [Mode],
@@ -210,7 +215,7 @@ impl Keymap {
     }
 
     fn lay(&mut self, lines: Vec<read::Line>, faults: &mut Vec<Fault>) {
-        // What is unbound makes room for what is bound, whichever stands first.
+        // All lines that unbind come first, in any order of the file, so that the new bindings find room.
         let (unbinding, binding): (Vec<_>, Vec<_>) = lines
             .into_iter()
             .partition(|line| matches!(line.meaning, Meaning::Nothing));

@@ -1,87 +1,87 @@
-//! The lines of one keymap file. Whether they fit those of another is not known here.
+//! Reads the lines of one keymap file. This module does not check whether they conflict with another file.
 
 use std::collections::HashMap;
 
+use bounded_yaml::Place;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::file::{Source, did_you_mean, entries};
 use super::key::{Key, UnknownKey};
 use crate::tui::action::{Action, Mode, WORDS};
-use crate::yaml::Place;
 
 /// The word that unbinds keys.
 const UNBIND: &str = "none";
 
-/// Something in a keymap that does not count.
+/// A mistake in a keymap; bowline ignores the line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct Fault {
-    /// Where.
+    /// The file and the line.
     pub place: Place,
-    /// What is wrong, and what to do.
+    /// The mistake, and how to correct it.
     pub problem: Problem,
 }
 
-/// What can be wrong with a keymap.
+/// The kinds of mistakes in a keymap.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// The file is there and cannot be read.
+    /// bowline cannot read the file.
     #[error("cannot read the file: {0}")]
     Unreadable(String),
-    /// It is not TOML.
+    /// The file is not TOML.
     #[error("the file is not valid TOML: {0}")]
     Syntax(String),
-    /// It is laid over a keymap that does not exist.
+    /// The base keymap does not exist.
     #[error("unknown base keymap `{name}`; the keymaps are {}", super::names().join(", "))]
     Base {
-        /// What was written.
+        /// The written name.
         name: String,
     },
-    /// A list of lines is for a mode that does not exist.
+    /// The mode does not exist.
     #[error("unknown mode `{word}`{nearest}; the modes are {}", modes())]
     Mode {
-        /// What was written.
+        /// The written word.
         word: String,
-        /// The nearest mode, as a question.
+        /// The most similar mode, as a question.
         nearest: String,
     },
-    /// Something else stands where lines should.
+    /// The value of a mode is not a list of lines.
     #[error(
         "write lines as [[{mode}]] with on, run and desc, or {mode} = [{{ on = \"x\", run = \"open\", desc = \"...\" }}]"
     )]
     Shape {
-        /// The mode that they are for.
+        /// The mode of the lines.
         mode: String,
     },
-    /// A line says something that lines do not say.
+    /// A line has an unknown field.
     #[error("unknown field `{word}`{nearest}; a line has on, run and desc")]
     Field {
-        /// What was written.
+        /// The written word.
         word: String,
-        /// The nearest word, as a question.
+        /// The most similar word, as a question.
         nearest: String,
     },
-    /// A line lacks something, or it is no text.
+    /// A field is missing, or it is not a text.
     #[error("the line needs `{field} = \"...\"`: {why}")]
     Missing {
-        /// What is missing.
+        /// The missing field.
         field: &'static str,
-        /// What it is for.
+        /// The purpose of the field.
         why: &'static str,
     },
-    /// A key that no keyboard has.
+    /// The key does not exist.
     #[error(transparent)]
     Key(UnknownKey),
-    /// An action that does not exist.
+    /// The action does not exist.
     #[error("unknown action `{word}`{nearest}; the help lists all actions")]
     Action {
-        /// What was written.
+        /// The written word.
         word: String,
-        /// The nearest action, as a question.
+        /// The most similar action, as a question.
         nearest: String,
     },
-    /// A plan on a key that is too easily pressed.
+    /// The key is too easy to press by accident for an action that opens a plan.
     #[error(
         "`{keys}` cannot open a plan: bind {action} to a capital letter, or to keys that end with one"
     )]
@@ -91,7 +91,7 @@ pub enum Problem {
         /// The action.
         action: &'static str,
     },
-    /// A character that text needs.
+    /// The key is a character that the user types in text.
     #[error(
         "`{keys}` is a text character in this mode: bind {action} to a key with ctrl or alt, or to a named key"
     )]
@@ -101,27 +101,27 @@ pub enum Problem {
         /// The action.
         action: &'static str,
     },
-    /// Keys that mean two things in one mode.
+    /// Two lines of one mode bind the same keys.
     #[error("line {first} already binds `{keys}`; remove one of the two lines")]
     Twice {
         /// The keys.
         keys: String,
-        /// The line of the first.
+        /// The number of the first line.
         first: usize,
     },
-    /// Keys that are the beginning of others.
+    /// The keys are the start of other keys, or the other way round.
     #[error(
         "`{keys}` and `{other}` conflict in {mode}: one is the start of the other; choose other keys, or unbind the other with on = \"{other}\", run = \"none\""
     )]
     Begins {
         /// The keys.
         keys: String,
-        /// Those that were there.
+        /// The existing keys.
         other: String,
-        /// The mode of both.
+        /// The mode of both bindings.
         mode: &'static str,
     },
-    /// Keys are unbound that mean nothing.
+    /// The line unbinds keys that are not bound.
     #[error("`{keys}` has no binding in {mode} that could be removed; remove the line")]
     Unbound {
         /// The keys.
@@ -131,7 +131,7 @@ pub enum Problem {
     },
 }
 
-/// Returns the word that names a mode.
+/// Returns the word of a mode.
 pub(super) fn word_of(mode: Mode) -> &'static str {
     let found = Mode::WORDS.iter().find(|(_, known)| *known == mode);
     found.map_or("", |(word, _)| word)
@@ -141,11 +141,11 @@ fn modes() -> String {
     Mode::WORDS.map(|(word, _)| word).join(", ")
 }
 
-/// What a line says of its keys.
+/// The effect of a line.
 pub(super) enum Meaning {
-    /// They mean nothing any more.
+    /// The keys are unbound.
     Nothing,
-    /// They run an action, for which there is a description.
+    /// The keys run an action; the text is the description.
     Run(Action, String),
 }
 
@@ -157,7 +157,7 @@ pub(super) struct Line {
     pub(super) place: Place,
 }
 
-/// What a file says.
+/// The content of a file.
 #[derive(Default)]
 pub(super) struct Lines {
     pub(super) base: Option<(String, Place)>,
@@ -165,7 +165,7 @@ pub(super) struct Lines {
     pub(super) faults: Vec<Fault>,
 }
 
-/// Reads a file: the lines that make sense, and what is wrong with the others.
+/// Reads a file: the valid lines, and the mistakes in the others.
 pub(super) fn read(source: &Source<'_>) -> Lines {
     let (table, errors) = source.parse();
     let mut read = Lines::default();
@@ -230,7 +230,7 @@ impl Lines {
         let mut first: HashMap<(Mode, Vec<Key>, bool), Place> = HashMap::new();
         let faults = &mut self.faults;
         self.lines.retain(|line| {
-            // Unbinding a prefix to bind its first key anew takes a line of each.
+            // One line may unbind a prefix while another binds the same key again.
             let unbinds = matches!(line.meaning, Meaning::Nothing);
             let same = (line.mode, line.keys.clone(), unbinds);
             let first = first.entry(same).or_insert_with(|| line.place.clone());
@@ -247,7 +247,7 @@ impl Lines {
     }
 }
 
-/// Reads a line; None where something is wrong with it, each of which becomes a fault.
+/// Reads a line; None if it has mistakes, which are added to the faults.
 fn line(
     source: &Source<'_>,
     mode: Mode,
@@ -291,7 +291,7 @@ fn line(
             }
         },
     };
-    // None unbinds the keys.
+    // No action: the line unbinds the keys.
     let action = match run {
         None => {
             let (place, problem) = missing("run", "the action, or none to remove the binding");

@@ -1,9 +1,9 @@
-//! The keys of one mode: each is the beginning of others, or runs something, never both.
+//! The bindings of one mode as a trie: a key either starts a longer sequence or runs an action, never both.
 
 use super::key::Key;
 use crate::tui::action::Action;
 
-/// What keys run.
+/// A bound action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Leaf {
     pub(super) action: Action,
@@ -12,7 +12,7 @@ pub(super) struct Leaf {
     pub(super) desc: String,
 }
 
-/// What follows a key.
+/// The node behind a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     Leaf(Leaf),
@@ -25,25 +25,25 @@ pub(super) struct Branch {
     next: Vec<(Key, Node)>,
 }
 
-/// Where pressed keys lead.
+/// The result of following the pressed keys.
 pub(super) enum Found<'t> {
-    /// Nowhere.
+    /// The keys are not bound.
     Nothing,
-    /// Some of them run something already.
+    /// A shorter sequence already runs an action.
     Past,
-    /// They run something.
+    /// The keys run an action.
     Leaf(&'t Leaf),
-    /// They are the beginning of others.
+    /// The keys start longer sequences.
     Branch(&'t Branch),
 }
 
 impl Branch {
-    /// Returns what can be pressed next.
+    /// Returns the possible next keys.
     pub(super) fn next(&self) -> impl Iterator<Item = &(Key, Node)> {
         self.next.iter()
     }
 
-    /// Follows keys.
+    /// Follows the pressed keys.
     pub(super) fn find(&self, pressed: &[Key]) -> Found<'_> {
         let Some((key, rest)) = pressed.split_first() else {
             return Found::Branch(self);
@@ -56,7 +56,7 @@ impl Branch {
         }
     }
 
-    /// Lists everything that is bound.
+    /// Lists all bindings.
     pub(super) fn leaves<'t>(&'t self, into: &mut Vec<&'t Leaf>) {
         for (_, node) in &self.next {
             match node {
@@ -66,8 +66,8 @@ impl Branch {
         }
     }
 
-    /// Binds keys, in place of what the same keys ran; refuses keys of which one would begin another, and
-    /// names the other.
+    /// Binds keys and replaces an existing binding of the same keys. Fails if one sequence is the start of
+    /// the other, and returns the other.
     pub(super) fn bind(&mut self, keys: &[Key], leaf: Leaf) -> Result<(), String> {
         let Some((key, rest)) = keys.split_first() else {
             return Ok(());
@@ -100,7 +100,7 @@ impl Branch {
         }
     }
 
-    /// Unbinds keys and all that they begin; tells whether there was something.
+    /// Unbinds keys and all longer sequences; returns whether there were any.
     pub(super) fn unbind(&mut self, keys: &[Key]) -> bool {
         let Some((key, rest)) = keys.split_first() else {
             return false;

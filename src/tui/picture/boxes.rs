@@ -1,14 +1,14 @@
-//! Lines and blocks as shapes: glyphs of a font that somebody else chose leave gaps between cells.
+//! Box-drawing characters as shapes: the glyphs of an unknown font would leave gaps between cells.
 
-/// The size of a cell.
+/// The width of a cell.
 pub const WIDTH: u16 = 9;
 /// The height of a cell.
 pub const HEIGHT: u16 = 18;
 
-/// The lines that leave the middle of a cell: to the left, the right, upwards, downwards; 1 is light, 2 heavy.
+/// The strokes from the middle of a cell: to the left, right, top, bottom; 0 is none, 1 light, 2 heavy.
 type Arms = (u8, u8, u8, u8);
 
-/// How a character is drawn.
+/// The shape of a character.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Strokes of one width, as a path.
@@ -17,7 +17,7 @@ pub enum Shape {
     Block([String; 4]),
 }
 
-/// Returns the shape of a character at a cell; none for what a font has to draw.
+/// Returns the shape of a character at a cell; None for characters that a font has to draw.
 pub fn shape(symbol: &str, column: u16, row: u16) -> Option<Shape> {
     let mut chars = symbol.chars();
     let (c, None) = (chars.next()?, chars.next()) else {
@@ -131,7 +131,7 @@ fn block(c: char) -> Option<[f32; 4]> {
     })
 }
 
-/// Writes a number without what it does not need.
+/// Writes a number without trailing zeros.
 pub fn number(value: f32) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -1,8 +1,8 @@
-//! A drawn buffer as an SVG that needs nothing else: no script, no font file, no link.
+//! A drawn buffer as a self-contained SVG: no script, no font file, no link.
 //!
-//! Cells stand on a grid of whole numbers. A run of cells that look alike is one element, and is told how
-//! wide it is, so that a reader's font that is narrower or wider moves nothing. Lines and blocks are
-//! shapes, for no font makes them meet. Characters that fonts draw in any width have an element each.
+//! Cells stand on a grid of whole numbers. Adjacent cells of the same style are one element with a fixed
+//! width, so that a narrower or wider font moves nothing. Lines and blocks are shapes, because glyphs of
+//! fonts do not join without gaps. Characters whose width differs between fonts have an element each.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,14 +15,14 @@ use super::{Place, row};
 use crate::text;
 use crate::tui::terminal::pen::{self, Look};
 
-/// The room around the cells.
+/// The margin around the cells.
 const MARGIN: u16 = 12;
-/// The height of a window's title.
+/// The height of the title bar.
 const TITLE: u16 = 34;
-/// Where letters stand in a cell.
+/// The baseline of text in a cell.
 const BASELINE: u16 = 14;
 
-/// Menlo and DejaVu Sans Mono are exactly 9 wide at this size; others are spaced to it.
+/// Menlo and DejaVu Sans Mono have exactly the width 9 at this size; other fonts are spaced to it.
 const FONT: &str = "14.95px \"DejaVu Sans Mono\",Menlo,\"Cascadia Mono\",Consolas,\"Liberation Mono\",ui-monospace,monospace";
 
 /// The colours that a theme leaves to the terminal.
@@ -30,9 +30,9 @@ const FONT: &str = "14.95px \"DejaVu Sans Mono\",Menlo,\"Cascadia Mono\",Consola
 pub struct Paper {
     /// The colour of text.
     pub fg: [u8; 3],
-    /// The colour behind it.
+    /// The background colour.
     pub bg: [u8; 3],
-    /// The sixteen colours with names.
+    /// The sixteen named colours.
     pub palette: [[u8; 3]; 16],
 }
 
@@ -93,7 +93,7 @@ impl Paper {
         }
     }
 
-    /// The palette of 256: sixteen names, a cube of six levels, a ramp of greys.
+    /// Returns a colour of the palette of 256: sixteen names, a cube of six levels, a ramp of greys.
     fn indexed(&self, index: u8) -> [u8; 3] {
         if let Some(named) = self.palette.get(usize::from(index)) {
             return *named;
@@ -106,7 +106,7 @@ impl Paper {
         [level(at / 36), level(at / 6 % 6), level(at % 6)]
     }
 
-    /// The colours of text and background as they are seen: swapped where reversed, paled where dim.
+    /// Returns the visible colours of text and background: swapped if reversed, paler if dim.
     fn seen(&self, look: Look) -> Seen {
         let mut fg = self.rgb(look.fg, self.fg);
         let mut bg = self.rgb(look.bg, self.bg);
@@ -128,7 +128,7 @@ struct Seen {
     line: [u8; 3],
 }
 
-/// Draws a buffer; with a title, in the frame of a window.
+/// Draws a buffer; with a title, inside a window frame.
 pub fn svg(buffer: &Buffer, paper: &Paper, title: Option<&str>) -> String {
     let mut drawing = Drawing {
         paper,
@@ -148,10 +148,10 @@ struct Drawing<'a> {
     paper: &'a Paper,
     backgrounds: String,
     letters: String,
-    /// Paths by colour and width: all lines that look alike are one element.
+    /// Paths by colour and width: all lines of the same style are one element.
     strokes: BTreeMap<(String, u8), String>,
     blocks: String,
-    /// Colours and weights of letters, in the order in which they came.
+    /// The colours and weights of text, in the order of their first use.
     classes: Vec<String>,
 }
 
@@ -169,7 +169,7 @@ impl Drawing<'_> {
                 self.letters(&mut run, y);
                 continue;
             }
-            // Letters of one kind with single blanks between them stay together.
+            // Letters of one style with single blanks between them are one element.
             let is_letter = place.symbol.is_certain && place.symbol.width == 1;
             let fits = run.last().is_some_and(|last: &Place<'_>| {
                 let two_blanks = last.symbol.text == " " && place.symbol.text == " ";
@@ -211,7 +211,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Lines under and through text, blanks included.
+    /// Draws the lines under and through text, also over blanks.
     fn lines(&mut self, places: &[Place<'_>], y: u16) {
         for (modifier, offset) in [(Modifier::UNDERLINED, 16.5), (Modifier::CROSSED_OUT, 9.5)] {
             let mut open: Option<(String, u16, u16)> = None;
@@ -246,7 +246,7 @@ impl Drawing<'_> {
         let _ = write!(path, "M{} {at}H{}", from * WIDTH, to * WIDTH);
     }
 
-    /// Draws lines and blocks; tells whether the place is one.
+    /// Draws box-drawing characters; returns whether the character is one.
     fn shaped(&mut self, place: &Place<'_>, y: u16) -> bool {
         let colour = hex(self.paper.seen(place.look).fg);
         match boxes::shape(place.symbol.text, place.x, y) {
@@ -371,7 +371,7 @@ fn first<'a, 'b>(run: &'b [Place<'a>]) -> &'b Place<'a> {
     run.first().expect("BUG: a run that has a last has a first")
 }
 
-/// Lengthens a line to the right that ends where the next begins.
+/// Extends a line to the right if it ends where the next one starts.
 fn joined(drawn: &str, path: &str) -> Option<String> {
     let (start, to) = path.split_once('H')?;
     let (x, y) = start.strip_prefix('M')?.split_once(' ')?;
@@ -391,7 +391,7 @@ fn escape(text: &str, out: &mut String) {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
-            // No character of XML.
+            // Not allowed in XML.
             '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             c => out.push(c),
         }
@@ -515,7 +515,7 @@ mod tests {
         assert!(titled.contains("&lt;a&gt;\u{fffd}"), "{titled}");
     }
 
-    /// A little of everything that screens draw.
+    /// A sample of everything that screens draw.
     fn sample() -> Buffer {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 61, 9));
         let plain = Style::new();

@@ -1,18 +1,18 @@
-//! From the read model to rows: which of them an event concerns, and what they say.
+//! From the read model to rows: finds the rows that an event concerns, and updates them.
 
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
 use super::{Kind, Roster};
-use crate::engine::matrix::Columns;
-use crate::engine::past::Past;
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source, World};
+use crate::subjects::release_pin::matrix::Columns;
+use crate::subjects::release_pin::past::Past;
 use crate::tui::filter::{Facts, Matcher, View};
 
 impl Roster {
-    /// Reads everything anew; what is selected and marked stays so where it is still there.
+    /// Rebuilds all rows; the selection and the marks stay on objects that still exist.
     pub fn rebuild(&mut self, world: &World, now: Timestamp) {
         let columns = Columns::of(world, self.namespace.as_deref());
         let keys = self.keys(world).into_iter();
@@ -24,7 +24,7 @@ impl Roster {
         self.fill(columns, rows);
     }
 
-    /// Shows the components of a past moment; selection and marks stay where the component was there.
+    /// Shows the components of a past time; the selection and the marks stay on components that existed then.
     pub fn rebuild_past(&mut self, past: &Past, world: &World, moment: Timestamp) {
         let namespace = self.namespace.clone();
         let more = past.environments(namespace.as_deref().unwrap_or_default());
@@ -39,7 +39,7 @@ impl Roster {
         self.fill(columns, rows);
     }
 
-    /// Takes in that a component changed while a past moment is shown: its health then may be known now.
+    /// Updates a component while a past time is shown: its health at that time may be known only now.
     pub fn touch_past(&mut self, past: &Past, world: &World, moment: Timestamp, key: &Key) {
         let then = past.then(world, &self.columns, moment);
         let there = self.is_here(key) && then.has_component(key);
@@ -47,7 +47,7 @@ impl Roster {
         self.put(key, facts);
     }
 
-    /// Replaces the rows; selection and marks stay where the object is still there.
+    /// Replaces the rows; the selection and the marks stay on objects that still exist.
     fn fill(&mut self, columns: Columns, rows: Vec<(Key, Facts)>) {
         let stood = self.position();
         self.columns = columns;
@@ -74,10 +74,10 @@ impl Roster {
         }
     }
 
-    /// Takes in one change of the read model; tells whether any row changed.
+    /// Applies one change of the read model; returns whether a row changed.
     pub fn touch(&mut self, world: &World, touched: &Touched, now: Timestamp) -> bool {
         let Some(key) = &touched.key else {
-            // A list of another kind than the rows say nothing of changes none of them.
+            // Only a listing of a kind that the rows depend on can change them.
             if self.concerns(touched.source) {
                 self.rebuild(world, now);
             }
@@ -98,7 +98,7 @@ impl Roster {
         changed
     }
 
-    /// Takes in that time went by: holds end. Tells whether any row changed.
+    /// Updates the rows after time has passed, because holds expire; returns whether a row changed.
     pub fn tick(&mut self, world: &World, now: Timestamp) -> bool {
         let mut affected = BTreeSet::new();
         while let Some((at, slot)) = self.expiries.first().copied() {
@@ -118,13 +118,13 @@ impl Roster {
         changed
     }
 
-    /// Returns a row and the other rows of its component: which release is effective in one environment
-    /// decides how far another one is behind.
+    /// Returns a row and the other rows of its component: the effective release of one environment decides
+    /// how many releases another one is behind.
     fn kin(&self, world: &World, key: &Key) -> BTreeSet<Key> {
         let source = match self.kind {
-            Kind::Components | Kind::Pins => Source::Pins,
-            Kind::Releases => Source::Releases,
-            Kind::Snapshots => Source::Snapshots,
+            Kind::Components | Kind::Pins => Source::RELEASE_PINS,
+            Kind::Releases => Source::RELEASES,
+            Kind::Snapshots => Source::SNAPSHOTS,
         };
         let touched = Touched {
             source,
@@ -137,7 +137,7 @@ impl Roster {
         self.affected(world, &touched, key)
     }
 
-    /// Returns when a hold ends next, and with it what a row says.
+    /// Returns the time at which the next hold ends and changes a row.
     pub fn next_expiry(&self) -> Option<Timestamp> {
         self.expiries.first().map(|(at, _)| *at)
     }
@@ -149,29 +149,29 @@ impl Roster {
 
     fn concerns(&self, source: Source) -> bool {
         match (self.kind, source) {
-            (Kind::Snapshots, Source::Releases | Source::Pins) => false,
+            (Kind::Snapshots, Source::RELEASES | Source::RELEASE_PINS) => false,
             (Kind::Snapshots, _) => true,
-            // A component that has nothing but snapshots is one all the same.
+            // A component with only snapshots is a row too.
             (Kind::Components, _) => true,
-            (Kind::Pins | Kind::Releases, source) => source != Source::Snapshots,
+            (Kind::Pins | Kind::Releases, source) => source != Source::SNAPSHOTS,
         }
     }
 
-    /// Tells whether other environments are there, or in another order, than when the rows were made.
+    /// Returns whether the environments or their order differ from those of the current rows.
     fn changes_columns(&self, world: &World, source: Source, key: &Key) -> bool {
         match source {
-            Source::Environments | Source::Pipelines => {
+            Source::ENVIRONMENTS | Source::PIPELINES => {
                 Columns::of(world, self.namespace.as_deref()) != self.columns
             }
-            Source::Pins => {
+            Source::RELEASE_PINS => {
                 let environment = world.pin(key).map(|pin| &pin.environment);
                 environment.is_some_and(|name| self.columns.position(name).is_none())
             }
-            Source::Releases | Source::Snapshots => false,
+            _ => false,
         }
     }
 
-    /// Returns the rows that an object has a say in.
+    /// Returns the rows that depend on an object.
     fn affected(&self, world: &World, touched: &Touched, key: &Key) -> BTreeSet<Key> {
         let component = touched.component.as_ref().map(|name| Key {
             namespace: key.namespace.clone(),
@@ -179,13 +179,14 @@ impl Roster {
         });
         let own = match (self.kind, touched.source) {
             (Kind::Components, _) => component.clone(),
-            (Kind::Releases, Source::Releases)
-            | (Kind::Pins, Source::Pins)
-            | (Kind::Snapshots, Source::Snapshots) => Some(key.clone()),
+            (Kind::Releases, Source::RELEASES)
+            | (Kind::Pins, Source::RELEASE_PINS)
+            | (Kind::Snapshots, Source::SNAPSHOTS) => Some(key.clone()),
             _ => None,
         };
         let mut affected: BTreeSet<Key> = own.into_iter().collect();
-        // How far a pin is behind depends on its neighbours, and where a release runs on the pins.
+        // A ReleasePin's distance depends on its neighbours, and a release's environments depend on the
+        // ReleasePins.
         if let Some(component) = component {
             match self.kind {
                 Kind::Pins => {
@@ -210,12 +211,12 @@ impl Roster {
         };
         let here = all.into_iter().filter(|key| self.is_here(key));
         let mut here: Vec<Key> = here.cloned().collect();
-        // Rows that are looked at one after the other lie one after the other in memory.
+        // Sorted slots: rows that are visited in sequence lie in sequence in memory.
         here.sort_unstable();
         here
     }
 
-    /// Says what there is to say of an object, where it is there.
+    /// Returns the facts of an object; None if it does not exist.
     fn facts(&self, world: &World, columns: &Columns, key: &Key, now: Timestamp) -> Option<Facts> {
         let view = View {
             world,

@@ -1,7 +1,7 @@
-//! The rows of a screen: sorted, filtered, counted and selected, for as many as there are.
+//! The rows of a screen: sorted, filtered, counted and selected, for any number of rows.
 //!
-//! One changed object moves one row. Nothing is sorted or filtered as a whole but when a person asks for
-//! another order or another filter, or when a whole list came. Who draws pays for the rows that are seen.
+//! One changed object moves one row. All rows are sorted or filtered only when the user changes the order or
+//! the filter, or when a whole listing arrives. Drawing costs only the visible rows.
 
 mod follow;
 #[cfg(test)]
@@ -14,42 +14,42 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::filter::{Facts, Filter, Matcher, Standing};
-use crate::engine::matrix::Columns;
 use crate::engine::world::Key;
+use crate::subjects::release_pin::matrix::Columns;
 
-/// What the rows are.
+/// The kind of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Components, as in the matrix.
     Components,
     /// Releases.
     Releases,
-    /// Pins.
+    /// ReleasePins.
     Pins,
     /// Snapshots.
     Snapshots,
 }
 
-/// What rows are sorted by; what is equal stands by name.
+/// The sort order of the rows; equal rows are sorted by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sort {
     /// By name.
     #[default]
     Name,
-    /// The worst first.
+    /// The worst health first.
     Health,
-    /// What changed last first.
+    /// The latest change first.
     Changed,
-    /// What is furthest behind first.
+    /// The largest number of releases behind first.
     Behind,
-    /// What is held first.
+    /// The largest number of held cells first.
     Held,
     /// The largest first.
     Size,
 }
 
 impl Sort {
-    /// All of them, in the order in which a key goes through them, and what they are called.
+    /// All sort orders with their names, in the order in which a key steps through them.
     pub const ALL: [(Sort, &'static str); 6] = [
         (Sort::Name, "name"),
         (Sort::Health, "health"),
@@ -71,20 +71,20 @@ impl Sort {
     }
 }
 
-/// How many rows there are, shown or not.
+/// The totals over all rows, also the hidden ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// All of them.
+    /// The number of rows.
     pub rows: usize,
-    /// Those that somebody has to look at.
+    /// The number of rows with a fault.
     pub degraded: usize,
-    /// Those with a place that is on its way.
+    /// The number of rows with a progressing cell.
     pub progressing: usize,
-    /// Those that are held somewhere.
+    /// The number of rows with a held cell.
     pub held: usize,
-    /// Those that are behind somewhere.
+    /// The number of rows with a cell that is behind.
     pub behind: usize,
-    /// How many bytes all of them have.
+    /// The size of all objects in bytes.
     pub size: usize,
 }
 
@@ -101,12 +101,12 @@ impl Totals {
     }
 }
 
-/// One row that is seen.
+/// One visible row.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'r> {
     /// The object.
     pub key: &'r Key,
-    /// What it is sorted and counted by.
+    /// The values for sorting and counting.
     pub standing: &'r Standing,
     /// Whether it is selected.
     pub selected: bool,
@@ -114,7 +114,7 @@ pub struct Seen<'r> {
     pub marked: bool,
 }
 
-/// Where a row is kept; it stays there while it lives.
+/// The index of a row; it does not change while the row exists.
 type Slot = u32;
 
 struct Row {
@@ -132,9 +132,9 @@ pub struct Roster {
     rows: Vec<Option<Row>>,
     free: Vec<Slot>,
     slots: HashMap<Key, Slot>,
-    /// Every row, sorted.
+    /// All rows, sorted.
     order: Vec<Slot>,
-    /// Those that the filter keeps, sorted.
+    /// The rows that the filter keeps, sorted.
     shown: Vec<Slot>,
     sort: Sort,
     reversed: bool,
@@ -142,13 +142,13 @@ pub struct Roster {
     matcher: Matcher,
     marked: HashSet<Key>,
     totals: Totals,
-    /// When holds end, and whose.
+    /// The ends of holds, with their rows.
     expiries: BTreeSet<(Timestamp, Slot)>,
     selected: Option<Key>,
 }
 
 impl Roster {
-    /// Begins without rows; `user` is who `mine` is about.
+    /// Starts without rows; `user` is the user that `mine` refers to.
     pub fn new(kind: Kind, namespace: Option<&str>, user: &str) -> Self {
         Self {
             kind,
@@ -171,39 +171,39 @@ impl Roster {
         }
     }
 
-    /// Returns what the rows are.
+    /// Returns the kind of the rows.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Changes who `mine` is about; the rows follow when they are made anew.
+    /// Changes the user that `mine` refers to; takes effect when the rows are rebuilt.
     pub fn set_user(&mut self, user: &str) {
         if self.user != user {
             user.clone_into(&mut self.user);
         }
     }
 
-    /// Returns the environments, as of when the rows were made.
+    /// Returns the environments of the current rows.
     pub fn columns(&self) -> &Columns {
         &self.columns
     }
 
-    /// Counts the rows that are shown.
+    /// Returns the number of shown rows.
     pub fn len(&self) -> usize {
         self.shown.len()
     }
 
-    /// Tells whether no row is shown.
+    /// Returns whether no row is shown.
     pub fn is_empty(&self) -> bool {
         self.shown.is_empty()
     }
 
-    /// Returns how many rows there are, shown or not.
+    /// Returns the totals over all rows, also the hidden ones.
     pub fn totals(&self) -> Totals {
         self.totals
     }
 
-    /// Returns the rows from one on; it costs what is returned, however many there are.
+    /// Returns `height` rows from `first` on; the cost depends only on the number of returned rows.
     pub fn window(&self, first: usize, height: usize) -> impl Iterator<Item = Seen<'_>> {
         let end = first.saturating_add(height).min(self.shown.len());
         let slots = self.shown.get(first..end).unwrap_or_default();
@@ -218,24 +218,24 @@ impl Roster {
         })
     }
 
-    /// Returns what a row is sorted and counted by.
+    /// Returns the values for sorting and counting of a row.
     pub fn standing(&self, key: &Key) -> Option<&Standing> {
         let slot = self.slots.get(key)?;
         self.row(*slot).map(|row| &row.facts.standing)
     }
 }
 
-/// How many rows are filtered sooner than a thread is begun for them.
+/// The smallest number of rows for which filtering starts a thread.
 const SHARE: usize = 8 * 1024;
 
-/// Order and filter.
+/// Sort order and filter.
 impl Roster {
     /// Returns the filter.
     pub fn filter(&self) -> &Filter {
         &self.filter
     }
 
-    /// Shows what another filter keeps; where it narrows the one before, only what was shown is looked at.
+    /// Sets the filter. If it narrows the previous one, only the shown rows are checked.
     pub fn set_filter(&mut self, filter: Filter) {
         let narrows = filter.narrows(&self.filter);
         self.filter = filter;
@@ -247,18 +247,18 @@ impl Roster {
         self.hand_over();
     }
 
-    /// Returns what rows are sorted by, and whether the other way round.
+    /// Returns the sort order, and whether it is reversed.
     pub fn sort(&self) -> (Sort, bool) {
         (self.sort, self.reversed)
     }
 
-    /// Sorts by something else, or the other way round.
+    /// Sets the sort order.
     pub fn set_sort(&mut self, sort: Sort, reversed: bool) {
         (self.sort, self.reversed) = (sort, reversed);
         self.arrange();
     }
 
-    /// Sorts everything anew.
+    /// Sorts all rows.
     fn arrange(&mut self) {
         let mut order = std::mem::take(&mut self.order);
         order.sort_unstable_by(|one, other| self.compare(*one, *other));
@@ -267,14 +267,14 @@ impl Roster {
         self.shown = shown.copied().collect();
     }
 
-    /// Filters everything anew.
+    /// Filters all rows.
     fn show(&mut self) {
         self.sift(|_| true);
     }
 
-    /// Filters what is shown.
+    /// Filters the shown rows.
     fn narrow(&mut self) {
-        // A few are looked up; many are better met in the order in which they lie in memory.
+        // Few rows are looked up one by one; many rows are faster in the order of memory.
         if self.shown.len() > self.rows.len() / 16 {
             return self.sift(|row| row.shown);
         }
@@ -289,8 +289,8 @@ impl Roster {
         self.shown = shown;
     }
 
-    /// Filters the rows that may be kept, and hides the others: many of them on every core, for somebody
-    /// types.
+    /// Filters the rows that `may` accepts, and hides the others. Large numbers use all cores, because the
+    /// user is typing.
     fn sift(&mut self, may: impl Fn(&Row) -> bool + Sync) {
         let Self {
             rows,
@@ -299,7 +299,8 @@ impl Roster {
             ..
         } = self;
         let (marked, may) = (&*marked, &may);
-        // Each has a matcher of its own: there is something in an expression that only one can use.
+        // Each thread has its own matcher: threads would contend for the scratch memory of a shared
+        // expression.
         let sift = |part: &mut [Option<Row>], matcher: Matcher| -> Vec<bool> {
             let rows = part.iter_mut().map(|row| {
                 let Some(row) = row else {
@@ -363,7 +364,7 @@ impl Roster {
         }
     }
 
-    /// Finds a row among sorted ones, or where it would stand.
+    /// Returns the position of a row among sorted rows, or the position to insert it at.
     fn find(&self, among: &[Slot], slot: Slot) -> Result<usize, usize> {
         among.binary_search_by(|other| self.compare(*other, slot))
     }
@@ -371,7 +372,7 @@ impl Roster {
 
 /// Changes of single rows.
 impl Roster {
-    /// Puts a row in, replaces it or takes it away; tells whether anything changed.
+    /// Inserts, replaces or removes a row; returns whether anything changed.
     fn put(&mut self, key: &Key, facts: Option<Facts>) -> bool {
         let changed = match (self.slots.get(key).copied(), facts) {
             (None, None) => false,
@@ -386,14 +387,14 @@ impl Roster {
             }
             (Some(slot), Some(facts)) => self.replace(slot, facts),
         };
-        // What was selected may be hidden since nothing was shown, and now something is.
+        // The selected row may have been hidden while no row was shown, and now rows are shown.
         if changed {
             self.hand_over();
         }
         changed
     }
 
-    /// Gives a row a slot, counts it and filters it; it has no place in the order yet.
+    /// Gives a row a slot, counts it and filters it; the caller adds it to the order.
     fn insert(&mut self, key: Key, facts: Facts) -> Slot {
         let is_marked = self.is_marked(&key);
         let shown = self.matcher.keeps(&facts, is_marked);
@@ -421,7 +422,7 @@ impl Roster {
         slot
     }
 
-    /// Puts a row where it belongs.
+    /// Inserts a row into the sorted order.
     fn place(&mut self, slot: Slot) {
         let at = self.find(&self.order, slot).unwrap_or_else(|at| at);
         self.order.insert(at, slot);
@@ -431,7 +432,7 @@ impl Roster {
         }
     }
 
-    /// Takes a row from where it stands; returns where it stood among those that are shown.
+    /// Removes a row from the sorted order; returns its position among the shown rows.
     fn lift(&mut self, slot: Slot) -> Option<usize> {
         if let Ok(at) = self.find(&self.order, slot) {
             self.order.remove(at);
@@ -501,19 +502,19 @@ impl Roster {
     }
 }
 
-/// The selection, which follows the object.
+/// The selection. It follows the object, not the position.
 impl Roster {
-    /// Returns what is selected.
+    /// Returns the selected object.
     pub fn selected(&self) -> Option<&Key> {
         self.selected.as_ref()
     }
 
-    /// Returns the number of the selected row, where it is shown.
+    /// Returns the position of the selected row, if it is shown.
     pub fn position(&self) -> Option<usize> {
         self.position_of(self.selected.as_ref()?)
     }
 
-    /// Returns the number of a row, where it is shown.
+    /// Returns the position of a row, if it is shown.
     pub fn position_of(&self, key: &Key) -> Option<usize> {
         let slot = *self.slots.get(key)?;
         match self.is_shown(slot) {
@@ -522,13 +523,13 @@ impl Roster {
         }
     }
 
-    /// Returns the object of a row by its number.
+    /// Returns the object at a position.
     pub fn at(&self, number: usize) -> Option<&Key> {
         let slot = self.shown.get(number)?;
         self.row(*slot).map(|row| &row.key)
     }
 
-    /// Selects an object; tells whether it is shown.
+    /// Selects an object; returns whether it is shown.
     pub fn select(&mut self, key: &Key) -> bool {
         let shown = self.position_of(key).is_some();
         if shown {
@@ -537,12 +538,12 @@ impl Roster {
         shown
     }
 
-    /// Selects the row of a number, or the last one before it.
+    /// Selects the row at a position, or the last row if there are fewer.
     pub fn select_at(&mut self, number: usize) {
         self.select_near(number);
     }
 
-    /// Moves the selection by rows, and stops at the ends.
+    /// Moves the selection by a number of rows, and stops at the ends.
     pub fn step(&mut self, rows: isize) {
         let number = match self.position() {
             Some(number) => number.saturating_add_signed(rows),
@@ -551,7 +552,7 @@ impl Roster {
         self.select_near(number);
     }
 
-    /// Moves the selection to the next row that somebody has to look at, or the one before; around the end.
+    /// Moves the selection to the next or previous row with a fault; wraps around at the ends.
     pub fn step_to_fault(&mut self, forward: bool) -> bool {
         let count = self.shown.len();
         let here = self.position();
@@ -571,8 +572,8 @@ impl Roster {
         found.is_some()
     }
 
-    /// Returns the worst place in production, and where nothing is wrong there the worst anywhere; of equal
-    /// ones the one that changed last.
+    /// Returns the worst cell in production; if production has no fault, the worst cell anywhere. Among
+    /// equals, the latest change wins.
     pub fn worst(&self) -> Option<(Key, usize)> {
         let places = self.shown.iter().filter_map(|slot| {
             let row = self.row(*slot)?;
@@ -588,7 +589,8 @@ impl Roster {
         worst.map(|(_, _, row, column)| (row.key.clone(), column))
     }
 
-    /// Selects the row of a number, or the last before it; keeps what is selected where none is shown.
+    /// Selects the row at a position, or the last row if there are fewer; keeps the selection if no row is
+    /// shown.
     fn select_near(&mut self, number: usize) {
         let last = self.shown.len().checked_sub(1);
         if let Some(key) = last.and_then(|last| self.at(number.min(last))) {
@@ -596,7 +598,7 @@ impl Roster {
         }
     }
 
-    /// Passes the selection on from a row that is not shown any more: to the next that is, else to the last
+    /// Moves the selection from a row that is no longer shown to the next shown row, or else to the last one
     /// before it.
     fn hand_over(&mut self) {
         let Some(slot) = self.selected.as_ref().and_then(|key| self.slots.get(key)) else {
@@ -608,14 +610,14 @@ impl Roster {
     }
 }
 
-/// Marks, which stay whatever the filter shows.
+/// Marks. They stay when the filter hides their rows.
 impl Roster {
-    /// Tells whether an object is marked.
+    /// Returns whether an object is marked.
     pub fn is_marked(&self, key: &Key) -> bool {
         !self.marked.is_empty() && self.marked.contains(key)
     }
 
-    /// Returns what is marked, by name.
+    /// Returns the marked objects, by name.
     pub fn marked(&self) -> Vec<&Key> {
         let mut marked: Vec<&Key> = self.marked.iter().collect();
         marked.sort_unstable();
@@ -630,7 +632,7 @@ impl Roster {
         self.filter_marks();
     }
 
-    /// Marks everything that is shown.
+    /// Marks all shown rows.
     pub fn mark_shown(&mut self) {
         let shown: Vec<Key> = self
             .shown
@@ -641,7 +643,7 @@ impl Roster {
         self.filter_marks();
     }
 
-    /// Marks objects again that were marked before, where they are there.
+    /// Marks these objects again, if they still exist.
     pub fn mark_again(&mut self, keys: &[Key]) {
         let there = keys.iter().filter(|key| self.slots.contains_key(key));
         let there: Vec<Key> = there.cloned().collect();
@@ -649,13 +651,13 @@ impl Roster {
         self.filter_marks();
     }
 
-    /// Unmarks everything.
+    /// Removes all marks.
     pub fn unmark(&mut self) {
         self.marked.clear();
         self.filter_marks();
     }
 
-    /// Filters anew where the filter asks for marks.
+    /// Filters again if the filter depends on marks.
     fn filter_marks(&mut self) {
         if self.matcher.asks_for_marks() {
             self.show();

@@ -3,8 +3,8 @@ use serde_json::json;
 
 use super::*;
 use crate::engine::world::feed::Touched;
-use crate::engine::world::fixture::*;
 use crate::engine::world::{Event, Source, World};
+use crate::subjects::release_pin::fixture::*;
 use crate::tui::filter::read;
 
 fn touched(source: Source, name: &str, component: &str) -> Touched {
@@ -33,14 +33,18 @@ fn fleet() -> (World, Roster) {
     (world, roster)
 }
 
-/// Changes a pin and tells the roster.
+/// Changes a ReleasePin and notifies the roster.
 fn apply(world: &mut World, roster: &mut Roster, pin: crate::api::ReleasePin) -> bool {
     let (name, component) = (
         pin.metadata.name.clone().unwrap(),
         pin.spec.component.clone(),
     );
     world.pins(Event::Applied(pin));
-    roster.touch(world, &touched(Source::Pins, &name, &component), now())
+    roster.touch(
+        world,
+        &touched(Source::RELEASE_PINS, &name, &component),
+        now(),
+    )
 }
 
 #[test]
@@ -57,7 +61,7 @@ fn one_change_moves_one_row() {
         (Some(&key("bee")), Some(2))
     );
     assert_eq!(roster.totals().degraded, 1);
-    // The same again is no change.
+    // The same object again is no change.
     assert!(!apply(&mut world, &mut roster, broken));
     assert!(apply(
         &mut world,
@@ -91,7 +95,7 @@ fn a_selection_that_vanishes_goes_to_its_neighbour() {
         for environment in ["staging", "production"] {
             world.pins(Event::Deleted(pin(gone, environment, "v1")));
             let name = format!("{gone}-{environment}");
-            roster.touch(&world, &touched(Source::Pins, &name, gone), now());
+            roster.touch(&world, &touched(Source::RELEASE_PINS, &name, gone), now());
         }
         assert_eq!(roster.selected(), Some(&key(next)), "after {gone}");
         if gone == "dog" {
@@ -123,7 +127,7 @@ fn filters_hide_rows_and_keep_marks() {
     assert_eq!(names(&roster), ["ant", "dog"]);
     roster.set_filter(read("held").filter);
     assert_eq!(roster.len(), 0);
-    // What comes to match appears.
+    // A row that now matches the filter appears.
     let holds = json!([{"id": "a", "owner": "ana", "since": NOW, "until": "2026-11-17T15:00:00Z"}]);
     apply(
         &mut world,
@@ -131,7 +135,7 @@ fn filters_hide_rows_and_keep_marks() {
         held(pin("dog", "production", "v1"), holds),
     );
     assert_eq!(names(&roster), ["dog"]);
-    // And what ends by itself goes.
+    // A row whose hold expires disappears.
     assert_eq!(roster.next_expiry(), Some(at("15:00:00")));
     assert!(!roster.tick(&world, at("14:59:59")));
     assert!(roster.tick(&world, at("15:00:00")));
@@ -189,7 +193,7 @@ fn another_environment_makes_another_column() {
     assert_eq!(roster.columns().names().len(), 3);
     apply(&mut world, &mut roster, pin("ant", "attic", "v1"));
     assert_eq!(roster.columns().names().len(), 4);
-    // A list of what is shown is read anew, one of what is not changes nothing.
+    // A listing of a shown kind rebuilds the rows; a listing of another kind changes nothing.
     world.pins(Event::Listing);
     world.pins(Event::Listed);
     let list = |source| Touched {
@@ -197,12 +201,12 @@ fn another_environment_makes_another_column() {
         key: None,
         component: None,
     };
-    assert!(roster.touch(&world, &list(Source::Pins), now()));
+    assert!(roster.touch(&world, &list(Source::RELEASE_PINS), now()));
     assert_eq!(roster.columns().names().len(), 3);
     let mut releases = Roster::new(Kind::Releases, Some("shop"), "ana");
-    assert!(releases.touch(&world, &list(Source::Releases), now()));
+    assert!(releases.touch(&world, &list(Source::RELEASES), now()));
     assert_eq!(releases.len(), 8);
-    assert!(!releases.touch(&world, &list(Source::Snapshots), now()));
+    assert!(!releases.touch(&world, &list(Source::SNAPSHOTS), now()));
 }
 
 #[test]
@@ -218,7 +222,7 @@ fn releases_and_pins_follow_their_component() {
     assert_eq!(names(&releases), ["ant-v1", "bee-v1", "cat-v1", "dog-v1"]);
     let moved = pin("ant", "staging", "v2");
     world.pins(Event::Applied(moved));
-    let event = touched(Source::Pins, "ant-staging", "ant");
+    let event = touched(Source::RELEASE_PINS, "ant-staging", "ant");
     assert!(pins.touch(&world, &event, now()) && releases.touch(&world, &event, now()));
     assert_eq!(
         names(&pins),
@@ -227,11 +231,11 @@ fn releases_and_pins_follow_their_component() {
     );
     assert_eq!(names(&releases), ["ant-v2", "bee-v1", "cat-v1", "dog-v1"]);
     world.releases(Event::Deleted(release("ant", "v2", 2)));
-    releases.touch(&world, &touched(Source::Releases, "ant-v2", "ant"), now());
+    releases.touch(&world, &touched(Source::RELEASES, "ant-v2", "ant"), now());
     assert_eq!(names(&releases), ["bee-v1", "cat-v1", "dog-v1"]);
 }
 
-/// A roster made at once has to say the same as one that followed every event.
+/// Checks that a freshly built roster equals one that followed every event.
 fn check(world: &World, roster: &Roster, filter: &Filter) {
     let mut fresh = Roster::new(roster.kind, Some("shop"), "ana");
     fresh.rebuild(world, now());
@@ -264,8 +268,8 @@ proptest! {
             let component = format!("c{component}");
             let environment = ["development", "staging", "production"][environment];
             let version = format!("v{version}");
-            let of_pin = touched(Source::Pins, &format!("{component}-{environment}"), &component);
-            let of_release = touched(Source::Releases, &format!("{component}-{version}"), &component);
+            let of_pin = touched(Source::RELEASE_PINS, &format!("{component}-{environment}"), &component);
+            let of_release = touched(Source::RELEASES, &format!("{component}-{version}"), &component);
             let own = pin(&component, environment, &version);
             let made = release(&component, &version, version.len() as u8);
             match what {

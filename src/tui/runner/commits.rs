@@ -1,5 +1,5 @@
-//! What is done on a repository: a plan is shown with the files that it changes, and carried out as one
-//! commit; a branch is pushed; and where the work tree stands is followed.
+//! Work on a repository: shows a plan with the files that it changes, applies it as one commit, pushes a
+//! branch, and watches the state of the work tree.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::Session;
-use crate::engine::repository::{
+use crate::git::commit::CommitError;
+use crate::subjects::release_pin::repository::{
     self, BeforePlan, Commits, Committed, NotCommitted, Proposal, Pushed,
 };
-use crate::git::commit::CommitError;
 use crate::tui::effect::{Answer, Became, Refused, Stands};
 use crate::tui::model::Event;
 use crate::tui::order::{Order, Prepared};
 
-/// How long is waited at the least before git is asked again where the work tree stands.
+/// The shortest pause before bowline reads the state of the work tree again.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Looking takes at most this part of the time.
+/// The pause is this many times as long as the reading took.
 const SHARE: u32 = 20;
 
 impl From<NotCommitted> for Refused {
@@ -30,7 +30,7 @@ impl From<NotCommitted> for Refused {
     }
 }
 
-/// Does what comes before a plan; returns what was cleared up.
+/// Prepares the repository for a plan; returns a note about leftovers that were removed.
 pub(super) async fn begin(session: &Session, order: &Order) -> Result<Option<String>, Refused> {
     let remote = match order {
         Order::Move(order) if order.is_urgent() => BeforePlan::NameRemote,
@@ -42,7 +42,8 @@ pub(super) async fn begin(session: &Session, order: &Order) -> Result<Option<Str
     }
 }
 
-/// Says what a plan changes in the files, or why they cannot be changed; None where there are none.
+/// Returns the files that a plan changes, or the reason why they cannot change; None if the target is a
+/// server.
 pub(super) async fn files(
     session: &Session,
     prepared: &Prepared,
@@ -64,7 +65,7 @@ fn propose(commits: &Commits<'_>, prepared: &Prepared) -> Result<Proposal, NotCo
     })
 }
 
-/// Commits what was planned, if the files are still those that were shown.
+/// Commits a plan, if the files still are as the screen showed them.
 pub(super) async fn commit(session: &Session, prepared: &Prepared, shown: &Proposal) -> Became {
     let Some(commits) = Commits::of(&session.connection) else {
         return Became::Failed("the target is not a repository".to_owned().into());
@@ -81,7 +82,8 @@ async fn carry_out(
     prepared: &Prepared,
     shown: &Proposal,
 ) -> Result<Committed, NotCommitted> {
-    // The reason came after the files were shown, and it may stand in them: they are edited anew.
+    // The user typed the reason after the screen showed the files, and a file may contain it: edit the files
+    // again.
     let proposal = propose(commits, prepared)?;
     if let Some(path) = proposal.differs_from(shown) {
         let path = path.to_owned();
@@ -101,7 +103,7 @@ async fn carry_out(
     }
 }
 
-/// Pushes the branch that commits go to.
+/// Pushes the branch that receives the commits.
 pub(super) async fn push(session: &Session, remote: Option<&str>) -> Result<Pushed, Refused> {
     match Commits::of(&session.connection) {
         Some(commits) => Ok(commits.push(remote).await?),
@@ -111,7 +113,7 @@ pub(super) async fn push(session: &Session, remote: Option<&str>) -> Result<Push
     }
 }
 
-/// Looks where the work tree stands; None where there is none, or git does not say.
+/// Reads the state of the work tree; None if the target is a server, or if git fails.
 pub async fn look(session: &Session) -> Option<Stands> {
     let repository = session.connection.repository.clone()?;
     let looking = tokio::task::spawn_blocking(move || {
@@ -121,6 +123,7 @@ pub async fn look(session: &Session) -> Option<Stands> {
             state,
             remotes,
             left_out: repository.tree.left_out_pins(),
+            plain: repository.tree.is_plain(),
             cluster_trouble: repository.cluster_trouble(),
         })
     });
@@ -134,14 +137,14 @@ pub async fn look(session: &Session) -> Option<Stands> {
     }
 }
 
-/// Looks at once, and tells.
+/// Reads the state of the work tree now, and sends it.
 pub(super) async fn tell(session: &Session, events: &UnboundedSender<Event>) {
     if let Some(stands) = look(session).await {
         let _ = events.send(Event::Answer(0, Answer::Stands(Box::new(stands))));
     }
 }
 
-/// Tells where the work tree stands whenever that changes, for as long as somebody works on it.
+/// Sends the state of the work tree whenever it changes, until the session ends.
 pub(super) fn follow(session: &Arc<Session>, events: &UnboundedSender<Event>) {
     if session.connection.repository.is_none() {
         return;

@@ -1,20 +1,20 @@
-//! Compares beside the keyboard: both sides are read and rendered, then their differences are worked out
-//! on a thread of their own.
+//! Computes comparisons in the background: reads and renders both sides, then computes the differences on a
+//! separate thread.
 
 use std::time::{Duration, Instant};
 
 use super::Session;
 use crate::api::environment::Reach;
 use crate::connect::explain;
-use crate::engine::compare::{CompareError, Comparer, Side, Sides};
 use crate::engine::diff;
-use crate::engine::revisions::{NoSubject, Subject};
+use crate::subjects::release_pin::compare::{CompareError, Comparer, Side, Sides};
+use crate::subjects::release_pin::revisions::{NoSubject, Subject};
 use crate::tui::effect::{Compare, Compared, Comparison, Half};
 
-/// How long lines may be compared before whole blocks are.
+/// The time limit for comparing lines; after it, whole blocks are compared.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// Compares, or says why that cannot be done.
+/// Computes a comparison, or returns the reason why that is impossible.
 pub async fn compare(session: &Session, asked: Comparison) -> Result<Compare, String> {
     let mut notes = Vec::new();
     let sides = sides(session, &asked.what, &mut notes).await;
@@ -81,7 +81,7 @@ fn differences(sides: Sides, noise: bool, notes: Vec<String>) -> Compare {
     }
 }
 
-/// Says why something cannot be compared, and what to do.
+/// Returns the reason why a comparison is impossible, and the next step.
 fn said(error: &CompareError) -> String {
     match error {
         CompareError::Target(error) | CompareError::Subject(NoSubject::Target(error)) => {

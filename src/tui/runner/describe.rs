@@ -1,5 +1,5 @@
-//! Reads one object as text for people: without what servers keep for themselves, with Secrets masked, and
-//! with what is stored packed shown plain.
+//! Reads one object as text: without the fields that the server maintains, with masked Secrets, and with
+//! packed content unpacked.
 
 use kube::Api;
 use kube::api::DynamicObject;
@@ -14,9 +14,8 @@ use crate::connect::explain;
 use crate::engine::diff;
 use crate::resolve::content;
 use crate::tui::effect::Object;
-use crate::yaml;
 
-/// What `kubectl apply` keeps for itself.
+/// The annotation in which `kubectl apply` stores its last configuration.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Reads an object and writes it as YAML.
@@ -35,7 +34,7 @@ pub(super) async fn describe(session: &Session, object: &Object) -> Result<Strin
     Ok(text(value))
 }
 
-/// Writes an object as YAML for people.
+/// Writes an object as readable YAML.
 fn text(mut object: Value) -> String {
     unpack(&mut object);
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -48,10 +47,10 @@ fn text(mut object: Value) -> String {
             annotations.remove(labels::COMPRESSION);
         }
     }
-    yaml::write(&diff::masked(&object))
+    bounded_yaml::write(&diff::masked(&object))
 }
 
-/// Puts the definition in place of what it is packed into, wherever that can be read.
+/// Replaces packed definitions by their content, where they can be read.
 fn unpack(value: &mut Value) {
     match value {
         Value::Object(map) => {

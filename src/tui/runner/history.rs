@@ -1,11 +1,11 @@
-//! Reads the revisions of a pin.
+//! Reads the revisions of a ReleasePin.
 
 use super::Session;
 use crate::connect::explain;
-use crate::engine::revisions::{NoSubject, Pinned, Revisions, Subject};
+use crate::subjects::release_pin::revisions::{NoSubject, Pinned, Revisions, Subject};
 use crate::tui::effect::Place;
 
-/// Reads what a pin was, or says why that cannot be had.
+/// Reads the revisions of a ReleasePin, or returns the reason why that is impossible.
 pub async fn revisions(session: &Session, place: &Place) -> Result<Revisions<Pinned>, String> {
     let subject = Subject::of(&place.component, &place.environment);
     let connection = &session.connection;

@@ -1,4 +1,4 @@
-//! Lists the namespaces that one can go to.
+//! Lists the namespaces that the user can switch to.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,8 @@ use crate::api::ReleasePin;
 use crate::connect::{Target, explain};
 use crate::engine::pages::{self, PAGE};
 
-/// Lists the namespaces of a cluster, or those of a store that have pins; ours is always one of them.
+/// Lists the namespaces of a cluster, or the namespaces of a store that have ReleasePins; the current one is
+/// always included.
 pub(super) async fn namespaces(session: &Session) -> Result<Vec<String>, String> {
     let connection = &session.connection;
     let client = connection.client.clone();

@@ -1,4 +1,4 @@
-//! Reads what is on record and checks it; writes a timeline to a file.
+//! Reads and verifies the audit trail; writes a timeline to a file.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,15 +11,16 @@ use super::Session;
 use crate::api::ReleasePin;
 use crate::api::audit::AuditEntry;
 use crate::connect::explain;
-use crate::engine::audit::{self, Finding};
 use crate::engine::pages::{self, PAGE};
-use crate::engine::repository::verify;
+use crate::subjects::release_pin::audit::{self, Finding};
+use crate::subjects::release_pin::repository::verify;
 use crate::tui::effect::Record;
 
-/// Reads every entry of the namespace, and what the pins say of them.
+/// Reads all entries of the namespace, and verifies them against the ReleasePins.
 pub(super) async fn record(session: &Session) -> Result<Box<Record>, String> {
     let mut read = once(session).await?;
-    // Between a move and its entry, and between two reads, there is time; what is wrong stays wrong.
+    // A change and its entry are two writes, and the lists are two reads. A problem that a second read still
+    // finds is real.
     if !read.verdict.is_valid() {
         read = once(session).await?;
     }
@@ -31,7 +32,8 @@ async fn once(session: &Session) -> Result<Record, String> {
     let (pins, entries, problems) = read.map_err(|error| explain(&error))?;
     let mut verdict = match session.connection.repository.clone() {
         None => audit::verify(&pins, &entries),
-        // The log is the record: nothing is chained, and commits are held to what they say.
+        // In a repository the git log is the audit trail: there is no hash chain, and verification compares
+        // each commit message with its commit.
         Some(repository) => {
             let verifying = tokio::task::spawn_blocking(move || verify(&repository, None));
             let verified = verifying.await.map_err(|error| error.to_string())?;
@@ -42,13 +44,13 @@ async fn once(session: &Session) -> Result<Record, String> {
     Ok(Record { entries, verdict })
 }
 
-/// What is stored: the pins, the entries, and what of them cannot be read.
+/// The ReleasePins, the entries, and the findings about entries that cannot be read.
 type Stored = (Vec<ReleasePin>, Vec<AuditEntry>, Vec<Finding>);
 
 async fn stored(session: &Session) -> Result<Stored, kube::Error> {
     let (client, namespace) = (&session.connection.client, &session.connection.namespace);
     let pins: Api<ReleasePin> = Api::namespaced(client.clone(), namespace);
-    // The pins first: an entry follows its move, so the other order would miss more of them.
+    // ReleasePins first: an entry follows its change, so the other order would miss more entries.
     let pins = pages::all(&pins, ListParams::default(), PAGE).await?;
     let resource = ApiResource::erase::<AuditEntry>(&());
     let entries: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
@@ -60,7 +62,7 @@ async fn stored(session: &Session) -> Result<Stored, kube::Error> {
     Ok((pins, entries, problems))
 }
 
-/// Writes a text to a file that is not there yet.
+/// Writes a text to a new file; fails if the file exists.
 pub(super) fn export(path: &Path, text: &str) -> Result<PathBuf, String> {
     let written = std::fs::File::create_new(path).and_then(|mut file| {
         file.write_all(text.as_bytes())?;

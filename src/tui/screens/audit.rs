@@ -1,6 +1,6 @@
-//! The record: one line per change, newest first, and whether its chain is whole.
+//! The audit trail: one line per change, newest first, and whether the hash chain is intact.
 //!
-//! A chain that was broken is a bar across the screen that names the entry. Enter opens an entry with those
+//! If the chain is broken, a bar across the screen names the entry. Enter opens an entry, with the entries
 //! before and after it.
 
 pub mod entry;
@@ -14,11 +14,11 @@ use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
 use super::{Handled, Screen, describe};
-use crate::api::audit::{AuditEntry, SubjectKind};
+use crate::api::audit::{AuditEntry, COMPONENT, RELEASE_PIN};
 use crate::api::{labels, names};
-use crate::engine::audit::{self, Finding, Span};
 use crate::engine::world::Source;
 use crate::engine::world::feed::Touched;
+use crate::subjects::release_pin::audit::{self, Finding, Span};
 use crate::text;
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Compared, Comparison, Effect, Object, Place, Record, Ticket};
@@ -27,47 +27,47 @@ use crate::tui::model::{Ground, Level, Subject, Turn};
 use crate::tui::rows::{Row, Rows, page};
 use crate::tui::theme::Role;
 
-/// How often the record is read anew while pins change.
+/// The shortest time between two readings of the audit trail while ReleasePins change.
 const PAUSE: SignedDuration = SignedDuration::from_secs(5);
 
-/// What is on record.
+/// The audit screen.
 #[derive(Debug)]
 pub struct State {
     ticket: Ticket,
-    /// When it was asked for.
+    /// The time of the last request.
     asked: Timestamp,
-    /// Whether the answer is outstanding.
+    /// Whether the answer is still missing.
     waits: bool,
-    /// Whether pins changed since.
+    /// Whether ReleasePins have changed since the request.
     stale: bool,
     read: Option<Result<Arc<Whole>, String>>,
     rows: Rows<Shown>,
-    /// Where the timeline goes as soon as it is there, and which span it tells of.
+    /// The file and the period of an export that waits for the audit trail.
     export: Option<(PathBuf, Span)>,
 }
 
-/// The record as it was read.
+/// The audit trail as bowline read it.
 #[derive(Debug)]
 struct Whole {
     record: Box<Record>,
-    /// The newest revision of each pin.
+    /// The newest revision of each ReleasePin.
     newest: BTreeMap<String, i64>,
 }
 
-/// One line.
+/// One row.
 #[derive(Debug)]
 struct Shown {
     row: audit::Row,
-    /// Who and where, as a person says it.
+    /// The component and the environment, in display form.
     place: String,
-    /// The component, without which releases have shorter names.
+    /// The component; displayed release names omit it.
     component: String,
     standing: Standing,
-    /// What can be compared, where it moved a pin.
+    /// The ReleasePin and the revision to compare, if the entry is about a ReleasePin.
     moved: Option<(Place, i64)>,
 }
 
-/// Whether an entry stands as it was written.
+/// The verification result of one entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Whole,
@@ -76,7 +76,7 @@ enum Standing {
 }
 
 impl State {
-    /// Asks for the record.
+    /// Requests the audit trail.
     pub fn open(ticket: Ticket, now: Timestamp, effects: &mut Vec<Effect>) -> Self {
         effects.push(Effect::Record(ticket));
         Self {
@@ -90,7 +90,7 @@ impl State {
         }
     }
 
-    /// Writes the timeline of a span, as filtered, to a file; at once, or after the record was read.
+    /// Writes the filtered timeline of a period to a file, now or after the audit trail is read.
     pub fn export(
         &mut self,
         path: PathBuf,
@@ -102,7 +102,7 @@ impl State {
             self.export = Some((path, span));
             return None;
         };
-        // The rows are shown newest first; a story is told from its beginning.
+        // The rows are newest first; a timeline starts with the oldest.
         let rows: Vec<audit::Row> = self
             .rows
             .shown()
@@ -127,12 +127,12 @@ impl State {
         self.rows.filter()
     }
 
-    /// Shows what a filter keeps.
+    /// Sets the filter.
     pub fn set_filter(&mut self, filter: Filter) {
         self.rows.set_filter(filter);
     }
 
-    /// Takes what a request brought.
+    /// Handles the answer to a request; returns the answer if this screen did not request it.
     pub fn answer(
         &mut self,
         ticket: Ticket,
@@ -165,13 +165,17 @@ impl State {
         None
     }
 
-    /// Follows what changed in the read model: a pin that moved has an entry that is not read yet.
+    /// Updates the screen after changes in the read model: a changed ReleasePin has an entry that is not read
+    /// yet.
     pub fn touched(&mut self, touched: &[Touched], turn: &mut Turn<'_>) {
         let Some(Ok(whole)) = &self.read else {
             return;
         };
         let moved = touched.iter().any(|one| {
-            let key = one.key.as_ref().filter(|_| one.source == Source::Pins);
+            let key = one
+                .key
+                .as_ref()
+                .filter(|_| one.source == Source::RELEASE_PINS);
             let pin = key.and_then(|key| turn.world.pin(key));
             pin.is_some_and(|pin| {
                 let known = whole.newest.get(&*pin.key.name).copied();
@@ -182,7 +186,7 @@ impl State {
         self.tick(turn);
     }
 
-    /// Lets time go by.
+    /// Updates the screen after time has passed.
     pub fn tick(&mut self, turn: &mut Turn<'_>) {
         if self.stale && !self.waits && turn.now.duration_since(self.asked) >= PAUSE {
             self.ask(turn);
@@ -195,7 +199,7 @@ impl State {
         (self.asked, self.waits, self.stale) = (turn.now, true, false);
     }
 
-    /// Returns what an action would be done to.
+    /// Returns the objects that an action applies to.
     pub fn subject(&self) -> Subject {
         let place = self.rows.selected().and_then(|shown| shown.moved.as_ref());
         match place {
@@ -208,12 +212,12 @@ impl State {
         }
     }
 
-    /// Returns what the selected entry changed, to be compared.
+    /// Returns the comparison for the change of the selected entry.
     pub fn comparison(&self) -> Option<Comparison> {
         comparison(self.rows.selected()?.moved.as_ref()?)
     }
 
-    /// Returns the totals, for the line under the header.
+    /// Returns the totals for the line under the header.
     pub fn totals(&self) -> Vec<(String, Role)> {
         let Some(Ok(whole)) = &self.read else {
             return Vec::new();
@@ -240,7 +244,7 @@ impl State {
         parts
     }
 
-    /// Does what a key means here.
+    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         if self.rows.act(action, page(turn.size)) == Handled::Yes {
             return Handled::Yes;
@@ -294,7 +298,7 @@ impl State {
     }
 }
 
-/// Returns what a revision changed, to be compared; the first one changed nothing.
+/// Returns the comparison of a revision with the one before; None for the first revision.
 fn comparison((place, revision): &(Place, i64)) -> Option<Comparison> {
     (*revision > 1).then(|| Comparison {
         what: Compared::Revisions {
@@ -306,7 +310,7 @@ fn comparison((place, revision): &(Place, i64)) -> Option<Comparison> {
     })
 }
 
-/// Makes the lines of a record, newest first.
+/// Returns the rows of an audit trail, newest first.
 fn rows(record: &Record) -> Vec<Row<Shown>> {
     let entries: BTreeMap<&str, &AuditEntry> = record
         .entries
@@ -319,7 +323,7 @@ fn rows(record: &Record) -> Vec<Row<Shown>> {
         entries.map(str::to_owned).collect()
     };
     let broken = named(&record.verdict.problems);
-    // A missing entry has no row of its own: the rows of its chain show that the chain is broken.
+    // A missing entry has no row; instead, all rows of its chain show as broken.
     let chains: BTreeSet<&str> = record
         .verdict
         .problems
@@ -343,10 +347,10 @@ fn rows(record: &Record) -> Vec<Row<Shown>> {
             Some(place) => place.component.to_string(),
             None => row.subject.clone(),
         };
-        let place = match (&of, row.kind) {
-            (Some(place), _) => format!("{}/{}", place.component, place.environment),
-            (None, SubjectKind::Component) => format!("{} releases", row.subject),
-            (None, SubjectKind::ReleasePin) => row.subject.clone(),
+        let place = match &of {
+            Some(place) => format!("{}/{}", place.component, place.environment),
+            None if row.kind == COMPONENT => format!("{} releases", row.subject),
+            None => row.subject.clone(),
         };
         let action = word(&row);
         let optional = [&row.actor, &row.from, &row.to, &row.reason, &row.operation];
@@ -369,16 +373,16 @@ fn rows(record: &Record) -> Vec<Row<Shown>> {
     rows.collect()
 }
 
-/// Says where an entry of a pin belongs, where its labels say so truly.
+/// Returns the cell of an entry about a ReleasePin; None if its labels do not match its subject.
 fn place(entry: &AuditEntry) -> Option<Place> {
     let label = |name| entry.labels().get(name);
     let place = Place::new(label(labels::COMPONENT)?, label(labels::ENVIRONMENT)?);
     let name = names::pin(&place.component, &place.environment);
     let subject = &entry.spec.subject;
-    (subject.kind == SubjectKind::ReleasePin && subject.name == name).then_some(place)
+    (subject.kind == RELEASE_PIN && subject.name == name).then_some(place)
 }
 
-/// Returns the word for what was done.
+/// Returns the action of a row in words.
 fn word(row: &audit::Row) -> String {
     let camel = format!("{:?}", row.action);
     let mut word = String::new();

@@ -1,12 +1,12 @@
-//! What garbage collection would do: every release and snapshot, whether it can go, and why it stays.
+//! The effect of a garbage collection: all releases and snapshots, whether they can be deleted, and why not.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Handled, Scene, Screen, describe, is_bad};
-use crate::engine::actions::gc::{self, Candidate, Gc};
-use crate::engine::plan::Asked;
 use crate::engine::world::World;
 use crate::engine::world::feed::Touched;
+use crate::subjects::release_pin::actions::gc::{self, Candidate, Gc};
+use crate::subjects::release_pin::plan::Asked;
 use crate::text;
 use crate::tui::action::Action;
 use crate::tui::effect::{Effect, Object};
@@ -17,7 +17,7 @@ use crate::tui::rows::{Row, Rows, page};
 use crate::tui::theme::Role;
 use crate::tui::widgets::table::{self, Column, Line, MARGIN, Sorted, Window, bad, cell};
 
-/// How often it is worked out anew while objects change: it looks at all of them.
+/// The shortest time between two computations while objects change: each one checks all objects.
 const PAUSE: SignedDuration = SignedDuration::from_secs(1);
 
 const COLUMNS: &[Column] = &[
@@ -29,18 +29,18 @@ const COLUMNS: &[Column] = &[
     Column::new("WHY", 16, 90),
 ];
 
-/// What can be collected, as of a moment.
+/// The candidates for collection at a given time.
 #[derive(Debug)]
 pub struct State {
     rows: Rows<Found>,
     sums: Sums,
-    /// Why nothing can be said.
+    /// The reason why there is no result.
     refused: Option<String>,
-    /// When it was worked out.
+    /// The time of the computation.
     at: Timestamp,
-    /// Whether something changed since.
+    /// Whether an object has changed since.
     stale: bool,
-    /// Whether only what goes is shown.
+    /// Whether to show only the objects that would be deleted.
     going: bool,
     order: By,
 }
@@ -51,24 +51,24 @@ struct Found {
     made: Timestamp,
 }
 
-/// How many there are, and how large they are together.
+/// Number and total size in bytes of the objects that go and of those that stay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sums {
     goes: (usize, u64),
     stays: (usize, u64),
 }
 
-/// What the rows are sorted by.
+/// The sort order of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
-    /// What goes first, as the plan lists it.
+    /// The objects to delete first, in the order of the plan.
     Fate,
     Size,
     Age,
 }
 
 impl State {
-    /// Works out what can be collected.
+    /// Computes the candidates for collection.
     pub fn open(world: &World, ground: &Ground, now: Timestamp) -> Self {
         let mut state = Self {
             rows: Rows::default(),
@@ -136,30 +136,30 @@ impl State {
         self.rows.replace(rows);
     }
 
-    /// Returns the rows.
+    /// Returns the filter.
     pub fn filter(&self) -> &crate::tui::filter::Filter {
         self.rows.filter()
     }
 
-    /// Shows what a filter keeps.
+    /// Sets the filter.
     pub fn set_filter(&mut self, filter: crate::tui::filter::Filter) {
         self.rows.set_filter(filter);
     }
 
-    /// Follows what changed in the read model.
+    /// Updates the screen after changes in the read model.
     pub fn touched(&mut self, _: &[Touched], turn: &mut Turn<'_>) {
         self.stale = true;
         self.tick(turn);
     }
 
-    /// Lets time go by.
+    /// Updates the screen after time has passed.
     pub fn tick(&mut self, turn: &mut Turn<'_>) {
         if self.stale && turn.now.duration_since(self.at) >= PAUSE {
             self.work_out(turn.world, turn.ground, turn.now);
         }
     }
 
-    /// Returns what an action would be done to.
+    /// Returns the objects that an action applies to.
     pub fn subject(&self) -> Subject {
         let Some(found) = self.rows.selected() else {
             return Subject::default();
@@ -175,7 +175,7 @@ impl State {
         }
     }
 
-    /// Returns the totals, for the line under the header.
+    /// Returns the totals for the line under the header.
     pub fn totals(&self) -> Vec<(String, Role)> {
         let (going, frees) = self.sums.goes;
         let (staying, kept) = self.sums.stays;
@@ -196,7 +196,7 @@ impl State {
         ]
     }
 
-    /// Does what a key means here.
+    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         if self.rows.act(action, page(turn.size)) == Handled::Yes {
             return Handled::Yes;
@@ -249,7 +249,7 @@ impl State {
         Handled::Yes
     }
 
-    /// Draws it.
+    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         if self.stale
             && let Ok(at) = self.at.checked_add(PAUSE)

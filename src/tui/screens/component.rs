@@ -1,6 +1,6 @@
-//! One component: what runs in each environment, and how the selected one came to be there.
+//! One component: the release in each environment, and the revisions of the selected environment.
 //!
-//! Left and right choose an environment, up and down a revision of it.
+//! Left and right select an environment, up and down select a revision.
 
 mod view;
 
@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use super::Handled;
 use super::history::History;
-use crate::engine::matrix::Columns;
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source};
+use crate::subjects::release_pin::matrix::Columns;
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Place, Ticket};
 use crate::tui::model::{Subject, Turn};
@@ -25,7 +25,7 @@ pub struct State {
 }
 
 impl State {
-    /// Opens a component at an environment; the first that it is deployed in where none is named.
+    /// Opens a component at an environment; the default is the first environment in which it is deployed.
     pub fn open(component: Arc<str>, environment: Option<Arc<str>>, turn: &mut Turn<'_>) -> Self {
         let namespace = &turn.ground.namespace;
         let columns = Columns::of(turn.world, Some(namespace));
@@ -51,22 +51,22 @@ impl State {
         }
     }
 
-    /// Returns the revisions that it lists.
+    /// Returns the revisions of the selected environment.
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// Returns the revisions that it lists, to filter them.
+    /// Returns the revisions of the selected environment, to filter them.
     pub fn history_mut(&mut self) -> &mut History {
         &mut self.history
     }
 
-    /// Returns what the trail calls it.
+    /// Returns the title in the path of open screens.
     pub fn title(&self) -> String {
         self.component.name.to_string()
     }
 
-    /// Returns what an action would be done to.
+    /// Returns the objects that an action applies to.
     pub fn subject(&self) -> Subject {
         Subject {
             components: vec![Arc::clone(&self.component.name)],
@@ -75,27 +75,27 @@ impl State {
         }
     }
 
-    /// Follows what changed in the read model.
+    /// Updates the screen after changes in the read model.
     pub fn touched(&mut self, touched: &[Touched], turn: &mut Turn<'_>) {
         let is_of = |source: Source| touched.iter().any(|one| one.source == source);
         let fresh = touched.is_empty() || touched.iter().any(|one| one.key.is_none());
-        if fresh || is_of(Source::Environments) || is_of(Source::Pipelines) {
+        if fresh || is_of(Source::ENVIRONMENTS) || is_of(Source::PIPELINES) {
             let selected = self.columns.names().get(self.column).cloned();
             self.columns = Columns::of(turn.world, Some(&turn.ground.namespace));
             let column = selected.and_then(|name| self.columns.position(&name));
             self.go(column.unwrap_or_default(), turn);
         }
-        if fresh || is_of(Source::Pins) {
+        if fresh || is_of(Source::RELEASE_PINS) {
             self.history.ask(turn);
         }
     }
 
-    /// Takes what a request brought.
+    /// Handles the answer to a request; returns the answer if this screen did not request it.
     pub fn answer(&mut self, ticket: Ticket, answer: Answer, _: &mut Turn<'_>) -> Option<Answer> {
         self.history.answer(ticket, answer)
     }
 
-    /// Goes to an environment, and asks for its revisions.
+    /// Selects an environment, and requests its revisions.
     fn go(&mut self, column: usize, turn: &mut Turn<'_>) {
         let last = self.columns.names().len().saturating_sub(1);
         self.column = column.min(last);
@@ -111,7 +111,7 @@ impl State {
         }
     }
 
-    /// Does what a key means here.
+    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         match action {
             Action::Left => self.go(self.column.saturating_sub(1), turn),

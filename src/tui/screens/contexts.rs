@@ -1,4 +1,5 @@
-//! Contexts and the namespaces of the one that we are in: where one can go, and where writes do not pass.
+//! The contexts, and the namespaces of the current context: the targets to switch to, and whether they are
+//! read-only.
 
 use super::{Handled, Scene};
 use crate::connect::Known;
@@ -21,14 +22,14 @@ const COLUMNS: &[Column] = &[
     Column::new("USER", 6, 50),
 ];
 
-/// The contexts of the kubeconfig, and the namespaces of the one that we are in.
+/// The contexts of the kubeconfig, and the namespaces of the current context.
 #[derive(Debug)]
 pub struct State {
     rows: Rows<Place>,
     ticket: Ticket,
 }
 
-/// Where one can go.
+/// A context or namespace to switch to.
 #[derive(Debug)]
 enum Place {
     Context(Known),
@@ -65,7 +66,7 @@ impl Place {
 }
 
 impl State {
-    /// Lists them, with the cursor on where we are, and asks for the namespaces.
+    /// Lists the contexts with the cursor on the current one, and requests the namespaces.
     pub fn open(ground: &Ground, ticket: Ticket, effects: &mut Vec<Effect>) -> Self {
         effects.push(Effect::Namespaces(ticket));
         let mut state = Self {
@@ -77,7 +78,7 @@ impl State {
         state
     }
 
-    /// Lays the namespaces below the context that they are of.
+    /// Rebuilds the rows: the namespaces stand below the current context.
     fn lay(&mut self, ground: &Ground, namespaces: Vec<String>) {
         let mut places: Vec<Place> = Vec::new();
         let mut below = None;
@@ -93,7 +94,7 @@ impl State {
             .replace(places.into_iter().map(Place::row).collect());
     }
 
-    /// Takes what a request brought.
+    /// Handles the answer to a request; returns the answer if this screen did not request it.
     pub fn answer(
         &mut self,
         ticket: Ticket,
@@ -122,12 +123,12 @@ impl State {
         self.rows.filter()
     }
 
-    /// Shows what a filter keeps.
+    /// Sets the filter.
     pub fn set_filter(&mut self, filter: Filter) {
         self.rows.set_filter(filter);
     }
 
-    /// Returns the totals, for the line under the header.
+    /// Returns the totals for the line under the header.
     pub fn totals(&self) -> Vec<(String, Role)> {
         let contexts = || {
             self.rows.all().filter_map(|place| match place {
@@ -150,7 +151,7 @@ impl State {
         parts
     }
 
-    /// Does what a key means here.
+    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         if self.rows.act(action, page(turn.size)) == Handled::Yes {
             return Handled::Yes;
@@ -192,7 +193,7 @@ impl State {
         Handled::Yes
     }
 
-    /// Draws it.
+    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let ground = &scene.model.ground;
         let height = usize::from(sheet.height().saturating_sub(1));
@@ -224,7 +225,7 @@ impl State {
     }
 }
 
-/// Tells whether a place is the one that we are in.
+/// Returns whether a row is the current context or namespace.
 fn is_here(place: &Place, ground: &Ground) -> bool {
     match place {
         Place::Context(known) => known.name == ground.target,
@@ -232,7 +233,7 @@ fn is_here(place: &Place, ground: &Ground) -> bool {
     }
 }
 
-/// Says what stands in the columns of a place.
+/// Returns the cells of a row.
 fn cells(place: &Place, ground: &Ground, here: &str) -> Vec<Cell> {
     let is_here = is_here(place, ground);
     let (sign, role) = match is_here {
@@ -259,7 +260,7 @@ fn cells(place: &Place, ground: &Ground, here: &str) -> Vec<Cell> {
     ]
 }
 
-/// Says whether writes pass on a context.
+/// Returns whether a context allows writes, in words.
 fn writes(known: &Known) -> (&'static str, Role) {
     match (known.readonly, known.protected) {
         (true, _) => ("read-only", Role::Warning),

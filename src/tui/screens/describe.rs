@@ -1,6 +1,6 @@
-//! One object as YAML: without what servers keep for themselves, with Secrets masked and what is stored
-//! packed shown plain. `/` finds, `n` and `N` go from one place that was found to the next. Addresses are
-//! links, and so is a commit that stands beside its repository.
+//! One object as YAML: without the fields that the server maintains, with masked Secrets and unpacked
+//! content. `/` searches; `n` and `N` go to the next and previous match. Web addresses are links, and so is a
+//! commit beside its repository.
 
 use std::collections::BTreeMap;
 
@@ -18,21 +18,21 @@ use crate::tui::pen::Sheet;
 use crate::tui::rows::page;
 use crate::tui::theme::Role;
 
-/// An object that is looked into.
+/// An object shown as text.
 #[derive(Debug)]
 pub struct State {
     object: Object,
     namespace: String,
     ticket: Ticket,
     text: Text,
-    /// The first line that is seen.
+    /// The first visible line.
     top: usize,
     filter: Filter,
-    /// The lines that the filter finds.
+    /// The lines that match the search.
     found: Vec<usize>,
-    /// Which of these was gone to last.
+    /// The position of the current match in `found`.
     hit: usize,
-    /// Where the commits that lines name are shown.
+    /// The web addresses of commits, by line.
     commits: BTreeMap<usize, String>,
 }
 
@@ -44,7 +44,7 @@ enum Text {
 }
 
 impl State {
-    /// Opens an object, and asks for it.
+    /// Opens an object, and requests its text.
     pub fn open(object: Object, turn: &mut Turn<'_>) -> Self {
         let ticket = turn.ticket();
         turn.effects.push(Effect::Describe(ticket, object.clone()));
@@ -61,12 +61,12 @@ impl State {
         }
     }
 
-    /// Returns what the trail calls it.
+    /// Returns the title in the path of open screens.
     pub fn title(&self) -> String {
         name(&self.object).to_owned()
     }
 
-    /// Returns what an action would be done to.
+    /// Returns the objects that an action applies to.
     pub fn subject(&self, world: &World) -> Subject {
         let key = |name: &str| Key::new(&self.namespace, name);
         match &self.object {
@@ -90,7 +90,7 @@ impl State {
         .unwrap_or_default()
     }
 
-    /// Takes what a request brought.
+    /// Handles the answer to a request; returns the answer if this screen did not request it.
     pub fn answer(&mut self, ticket: Ticket, answer: Answer) -> Option<Answer> {
         match answer {
             Answer::Described(described) if ticket == self.ticket => {
@@ -110,12 +110,12 @@ impl State {
         }
     }
 
-    /// Returns what is looked for.
+    /// Returns the search.
     pub fn filter(&self) -> &Filter {
         &self.filter
     }
 
-    /// Looks for something, and goes to the first place from here on.
+    /// Starts a search, and goes to the first match from the current line on.
     pub fn set_filter(&mut self, filter: Filter) {
         self.filter = filter;
         let Text::Lines(lines) = &self.text else {
@@ -140,7 +140,7 @@ impl State {
         self.top = here.map_or(self.top, |at| at.saturating_sub(2));
     }
 
-    /// Does what a key means here.
+    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         let page = page(turn.size);
         let last = match &self.text {
@@ -189,7 +189,7 @@ impl State {
         Handled::Yes
     }
 
-    /// Returns the totals, for the line under the header.
+    /// Returns the totals for the line under the header.
     pub fn totals(&self) -> Vec<(String, Role)> {
         match &self.text {
             Text::Lines(lines) => {
@@ -203,7 +203,7 @@ impl State {
         }
     }
 
-    /// Draws it.
+    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, _: &Scene<'_>) {
         let lines = match &self.text {
             Text::Lines(lines) => lines,
@@ -243,7 +243,7 @@ impl State {
     }
 }
 
-/// Splits a line of YAML after its key, where it has one.
+/// Splits a line of YAML after its key; None if it has no key.
 fn key(line: &str) -> Option<(&str, &str)> {
     let bare = line.trim_start_matches([' ', '-']);
     let indent = line.len() - bare.len();
@@ -257,7 +257,7 @@ fn key(line: &str) -> Option<(&str, &str)> {
     is_name.then(|| line.split_at(indent + length + 1))
 }
 
-/// Finds the lines that name a commit under its repository, and where that shows it.
+/// Finds the lines that name a commit below its repository; returns the web addresses of the commits.
 fn commits(lines: &[String]) -> BTreeMap<usize, String> {
     let value = |line: &str, name: &str| {
         let (key, value) = key(line)?;
@@ -290,7 +290,7 @@ fn name(object: &Object) -> &str {
     }
 }
 
-/// Returns the command line that shows the same.
+/// Returns the command line that shows the same object.
 pub(super) fn command_line(object: &Object, ground: &Ground) -> String {
     match object {
         Object::Release(name) => ground.aimed(format!("bowline release show {}", quoted(name))),

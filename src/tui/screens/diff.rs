@@ -1,6 +1,6 @@
-//! The diff: what two sides have of the same objects, side by side or one under the other.
+//! The diff: the objects of two sides, side by side or unified.
 //!
-//! It shows one moment: what was read when it was asked for. Secrets are masked before they come here.
+//! It shows a snapshot: the state at the time of the reading. Secrets are masked before they come here.
 
 mod rows;
 mod view;
@@ -12,37 +12,39 @@ use jiff::Timestamp;
 use self::rows::{Count, Folds, Row, Rows};
 use super::Handled;
 use crate::engine::diff::Diff;
-use crate::engine::matrix::{self, Columns};
 use crate::engine::world::{Key, World};
+use crate::subjects::release_pin::matrix::{self, Columns};
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Compare, Compared, Comparison, Effect, Place, Ticket};
 use crate::tui::model::{Level, Subject, Turn};
 use crate::tui::widgets::scrolled;
 
-/// How many equal lines stand around a change in what is copied.
+/// The number of equal lines around a change in copied text.
 const COPIED: usize = 3;
-/// How far a key moves long lines.
+/// The number of columns by which a key scrolls long lines.
 const SHIFT: usize = 16;
 
-/// A comparison, from being asked for to being read.
+/// A comparison, while it is read and afterwards.
 #[derive(Debug)]
 pub struct State {
-    /// What is compared; nothing that can be asked again where somebody else had it already.
+    /// The requested comparison; None if the caller passed a finished one, which cannot be read again.
     asked: Option<Compared>,
-    /// What it is about.
+    /// The component and the environment.
     place: Option<Place>,
     ticket: Ticket,
     /// Whether noise is shown.
     noise: bool,
-    /// Whether the sides stand beside each other, where somebody has chosen.
+    /// Whether to show the sides side by side; None until the user chooses.
     split: Option<bool>,
     stage: Stage,
-    /// Whether it is being read again.
+    /// Whether the comparison is being read again.
     again: bool,
     cursor: usize,
     first: usize,
-    /// How far long lines are moved to the left.
+    /// The number of columns by which long lines are scrolled.
     shift: usize,
+    /// The past time at which both sides were effective; None if the comparison is about the present.
+    as_of: Option<Timestamp>,
 }
 
 #[derive(Debug)]
@@ -52,7 +54,7 @@ enum Stage {
     Shown(Box<Shown>),
 }
 
-/// What is shown, laid out for one layout.
+/// The finished comparison, in one layout.
 #[derive(Debug)]
 struct Shown {
     compare: Compare,
@@ -76,14 +78,14 @@ impl Shown {
     }
 }
 
-/// What goes where, for one size of the screen.
+/// The sizes of the parts, for one size of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Frame {
-    /// How many rows say what is compared.
+    /// The number of rows for the title.
     title: u16,
-    /// How wide the list of objects is; 0 where there is no room.
+    /// The width of the list of objects; 0 if it does not fit.
     list: u16,
-    /// Whether both sides stand beside each other.
+    /// Whether the sides are side by side.
     split: bool,
 }
 
@@ -102,14 +104,14 @@ impl Frame {
         }
     }
 
-    /// Returns how many rows of the diff are seen.
+    /// Returns the number of visible rows of the diff.
     fn rows(self, height: u16) -> usize {
         usize::from(height.saturating_sub(self.title + 1))
     }
 }
 
 impl State {
-    /// Opens a comparison, and asks for it.
+    /// Opens a comparison, and requests it.
     pub fn open(asked: Compared, turn: &mut Turn<'_>) -> Self {
         let place = asked.place();
         let mut state = Self::empty(place, Some(asked));
@@ -117,7 +119,7 @@ impl State {
         state
     }
 
-    /// Shows what somebody had already.
+    /// Shows a finished comparison.
     pub fn given(compare: Compare, place: Option<Place>, turn: &mut Turn<'_>) -> Self {
         let mut state = Self::empty(place, None);
         state.show(compare, turn.size);
@@ -136,7 +138,21 @@ impl State {
             cursor: 0,
             first: 0,
             shift: 0,
+            as_of: None,
         }
+    }
+
+    /// Says that both sides were effective at a past time.
+    pub fn at_past(self, at: Timestamp) -> Self {
+        Self {
+            as_of: Some(at),
+            ..self
+        }
+    }
+
+    /// Returns the past time at which both sides were effective; None if the comparison is about the present.
+    pub fn as_of(&self) -> Option<Timestamp> {
+        self.as_of
     }
 
     fn ask(&mut self, turn: &mut Turn<'_>) {
@@ -157,7 +173,7 @@ impl State {
     fn show(&mut self, compare: Compare, size: (u16, u16)) {
         let frame = frame(size, self.split);
         let shown = Shown::new(compare, frame.split);
-        // Whoever reads on stays with the object.
+        // After a new reading, the cursor stays on its object.
         let object = match &self.stage {
             Stage::Shown(before) => before.rows.rows.get(self.cursor).and_then(|row| {
                 let object = before.compare.diff.objects.get(row.object())?;
@@ -178,7 +194,7 @@ impl State {
         self.follow(size);
     }
 
-    /// Returns what it is about.
+    /// Returns the component and the environment of the comparison.
     pub fn subject(&self) -> Subject {
         let place = self.place.as_ref();
         Subject {
@@ -191,7 +207,7 @@ impl State {
         }
     }
 
-    /// Takes what a request brought.
+    /// Handles the answer to a request; returns the answer if this screen did not request it.
     pub fn answer(
         &mut self,
         ticket: Ticket,
@@ -210,14 +226,14 @@ impl State {
         }
     }
 
-    /// Does what a key means here.
+    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         self.lay_out(turn.size);
         let Stage::Shown(shown) = &mut self.stage else {
             let leaves = matches!(action, Action::Back | Action::Interrupt | Action::Quit);
             if leaves && matches!(self.stage, Stage::Reading) {
                 turn.effects.push(Effect::Cancel(self.ticket));
-                self.stage = Stage::Failed("you left before both sides were loaded".to_owned());
+                self.stage = Stage::Failed("cancelled before both sides were loaded".to_owned());
             }
             return Handled::No;
         };
@@ -265,7 +281,7 @@ impl State {
         Handled::Yes
     }
 
-    /// Goes to the next hunk or object, or the one before.
+    /// Goes to the next or previous hunk or object.
     fn jump(&mut self, action: Action, page: usize, turn: &mut Turn<'_>) {
         let Stage::Shown(shown) = &self.stage else {
             return;
@@ -284,13 +300,13 @@ impl State {
             return;
         };
         self.cursor = row;
-        // What comes into sight comes with room on both sides.
+        // A row that scrolls into view gets some rows around it.
         if !(self.first..self.first + page).contains(&row) {
             self.first = row.saturating_sub(page / 3);
         }
     }
 
-    /// Folds or unfolds what the cursor is on.
+    /// Folds or unfolds the object or the lines under the cursor.
     fn fold(&mut self) {
         let Stage::Shown(shown) = &mut self.stage else {
             return;
@@ -336,7 +352,7 @@ impl State {
         self.ask(turn);
     }
 
-    /// Lays the rows out for a size, where they are laid out for another.
+    /// Computes the rows for a size, unless the layout is the same.
     fn lay_out(&mut self, size: (u16, u16)) {
         let split = frame(size, self.split).split;
         if let Stage::Shown(shown) = &mut self.stage
@@ -351,7 +367,7 @@ impl State {
         }
     }
 
-    /// Keeps the cursor among the rows, and the rows around it in sight.
+    /// Keeps the cursor on a row, and the row visible.
     fn follow(&mut self, size: (u16, u16)) {
         let Stage::Shown(shown) = &self.stage else {
             return;
@@ -362,14 +378,14 @@ impl State {
         self.first = scrolled(self.first, self.cursor, height, count);
     }
 
-    /// Takes another size of the screen.
+    /// Adapts to a new size of the screen.
     pub fn resized(&mut self, size: (u16, u16)) {
         self.lay_out(size);
         self.follow(size);
     }
 }
 
-/// Returns how many rows a screen has between the header and the footer.
+/// Returns the number of rows between the header and the footer.
 fn body((_, height): (u16, u16)) -> u16 {
     height.saturating_sub(3)
 }
@@ -378,7 +394,7 @@ fn frame(size: (u16, u16), chosen: Option<bool>) -> Frame {
     Frame::of(size.0, body(size), chosen)
 }
 
-/// Puts the differences of several changes together.
+/// Joins the differences of several changes.
 pub fn together<'d>(diffs: impl Iterator<Item = &'d Diff>) -> Diff {
     let mut all = Diff {
         objects: Vec::new(),
@@ -391,8 +407,8 @@ pub fn together<'d>(diffs: impl Iterator<Item = &'d Diff>) -> Diff {
     all
 }
 
-/// Says what a place is compared with: the environment before it; where there is none, what was good there
-/// before; else what is there.
+/// Returns the default comparison of a cell: with the environment before it; if there is none, with the last
+/// good revision; otherwise with the live objects.
 pub fn of_place(
     world: &World,
     namespace: &str,

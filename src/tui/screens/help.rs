@@ -1,5 +1,5 @@
-//! Help: every key of the screen that it was opened from, and every command. Typing narrows it, enter runs
-//! what is selected.
+//! The help: all keys of the screen that it was opened from, and all commands. Typing narrows the list; enter
+//! runs the selected line.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -21,7 +21,7 @@ const COLUMNS: &[Column] = &[
     Column::new("WHERE", 7, 40),
 ];
 
-/// What filters can say, which no key runs.
+/// The filter terms; no key runs them.
 const FILTERS: &[(&str, &str)] = &[
     (
         "/word",
@@ -30,13 +30,22 @@ const FILTERS: &[(&str, &str)] = &[
     ("/!word", "rows that do not contain it"),
     ("/re:^cart-", "names that match the regular expression"),
     ("/-l team=payments", "rows with these labels, as in kubectl"),
-    ("/health:degraded", "is so somewhere; tab lists the healths"),
-    ("/failing, /degraded, /ready", "is in this state somewhere"),
+    (
+        "/health:degraded",
+        "rows with this health somewhere; tab lists the values",
+    ),
+    (
+        "/failing, /degraded, /ready",
+        "rows that are in this state somewhere",
+    ),
     (
         "/behind, /behind:>1",
         "rows that are behind the previous environment",
     ),
-    ("/env:production", "is there"),
+    (
+        "/env:production",
+        "rows that are deployed in the environment",
+    ),
     ("/release:v1.2*", "rows that run such a release"),
     (
         "/held, /bad, /mine, /fault",
@@ -44,7 +53,7 @@ const FILTERS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The keys and commands, and what is typed.
+/// The keys and commands, and the typed search.
 #[derive(Debug)]
 pub struct State {
     of: String,
@@ -69,11 +78,11 @@ enum Runs {
 }
 
 impl State {
-    /// Lists the keys of a screen, by its title and modes. Of a plan, the keys that it takes now.
+    /// Lists the keys of a screen, by its title and modes. For a plan, only the keys that apply now.
     pub fn open(of: String, keymap: &Keymap, modes: &[Mode], plan: Option<&[PlanKey]>) -> Self {
         let mut items: Vec<Item> = Vec::new();
         for (at, mode) in modes.iter().enumerate() {
-            // What an earlier mode hides is listed there.
+            // A key that an earlier mode hides is listed with that mode.
             let mode_and_earlier = modes.get(..=at).unwrap_or_default();
             let earlier = modes.get(..at).unwrap_or_default();
             let hidden = keymap.listing(earlier).len();
@@ -133,7 +142,7 @@ impl State {
         }
     }
 
-    /// Returns what is typed, for the line under the header.
+    /// Returns the typed search, for the line under the header.
     pub fn totals(&self) -> Vec<(String, Role)> {
         vec![
             (format!("of the {} screen", self.of), Role::Muted),
@@ -144,7 +153,7 @@ impl State {
         ]
     }
 
-    /// Takes a key that is text.
+    /// Handles a key that types text.
     pub fn key(&mut self, key: KeyEvent) -> Handled {
         let plain = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
         match key.code {
@@ -159,7 +168,7 @@ impl State {
         Handled::Yes
     }
 
-    /// Takes text that was pasted.
+    /// Inserts pasted text.
     pub fn paste(&mut self, text: &str) -> Handled {
         self.typed += &crate::text::line(text);
         self.narrow();
@@ -167,7 +176,7 @@ impl State {
     }
 
     fn narrow(&mut self) {
-        // What is typed is looked for as it is: a key may be any sign.
+        // The search takes the text literally, because a key can be any symbol.
         let words = self.typed.split_whitespace();
         let terms = words.map(|word| filter::Term::new(filter::Ask::Word(word.to_owned())));
         self.rows.set_filter(filter::Filter {
@@ -175,7 +184,7 @@ impl State {
         });
     }
 
-    /// Does what a key means here.
+    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         match action {
             Action::Back if !self.typed.is_empty() => {
@@ -199,7 +208,7 @@ impl State {
         Handled::Yes
     }
 
-    /// Draws it.
+    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let caret = sheet.glyphs.caret;
         let mut pen = sheet.line(0);
@@ -218,7 +227,7 @@ impl State {
         let lines: Vec<Line> = seen
             .into_iter()
             .map(|(selected, item)| {
-                // A key that is refused stays listed, dimmed, with the reason.
+                // An action that is refused stays in the list, dimmed, with the reason.
                 let refused = match item.runs {
                     Runs::Action(action) if action.plans() => unwritable,
                     _ => None,
@@ -254,7 +263,7 @@ impl State {
     }
 }
 
-/// Says where the keys of a mode count.
+/// Names the screens to which a mode applies.
 fn place(mode: Mode) -> &'static str {
     match mode {
         Mode::Global => "everywhere",

@@ -1,5 +1,5 @@
-//! The revisions of one pin, as the component and the revisions screen list them: newest first, with what
-//! nobody knows between them. The cursor stays with its revision when another one comes.
+//! The revisions of a ReleasePin, as the component screen and the revisions screen list them: newest first,
+//! with the gaps between them. The cursor stays on its revision when a new one arrives.
 
 mod view;
 
@@ -7,11 +7,12 @@ use jiff::Timestamp;
 
 use super::{Handled, Screen, diff};
 use crate::api::release::Verdict;
-use crate::engine::actions::mark::Mark;
-use crate::engine::actions::rollback::Target;
-use crate::engine::desk;
-use crate::engine::revisions::{Made, Pinned, Revision, Revisions, Row};
-use crate::engine::world::{Key, Pin, World};
+use crate::engine::world::{Key, World};
+use crate::subjects::release_pin::actions::mark::Mark;
+use crate::subjects::release_pin::actions::rollback::Target;
+use crate::subjects::release_pin::desk;
+use crate::subjects::release_pin::revisions::{Made, Pinned, Revision, Revisions, Row};
+use crate::subjects::release_pin::rows::Pin;
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Compared, Effect, Place, Ticket};
 use crate::tui::filter::{Facts, Filter, Matcher};
@@ -19,23 +20,23 @@ use crate::tui::model::{Level, Turn, Wish};
 use crate::tui::order::Order;
 use crate::tui::screens::matrix::pane::done;
 
-/// The revisions of a pin, and which of them is selected.
+/// The revisions of a ReleasePin, with a selection.
 #[derive(Debug)]
 pub struct History {
-    /// Whose they are.
+    /// The component and the environment.
     pub place: Place,
     ticket: Ticket,
-    /// What the pin was when they were asked for.
+    /// The state of the ReleasePin at the time of the request.
     seen: Option<Seen>,
     found: Found,
-    /// The number of the one that is selected, the last of several that are missing.
+    /// The number of the selected revision; for a gap, its last number.
     selected: Option<i64>,
-    /// Those that are marked, the last one last; two at the most.
+    /// The numbers of the marked revisions, the newest mark last; at most two.
     marked: Vec<i64>,
     filter: Filter,
 }
 
-/// What tells whether there is something new.
+/// The state of a ReleasePin that decides whether its revisions must be read again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
     uid: Box<str>,
@@ -52,7 +53,7 @@ enum Found {
 }
 
 impl History {
-    /// Asks for the revisions of a pin.
+    /// Requests the revisions of a ReleasePin.
     pub fn open(place: Place, turn: &mut Turn<'_>) -> Self {
         let mut history = Self {
             place,
@@ -67,7 +68,12 @@ impl History {
         history
     }
 
-    /// Asks for them where the pin is another than it was.
+    /// Selects a revision, also while the revisions are loading.
+    pub fn select_revision(&mut self, number: i64) {
+        self.selected = Some(number);
+    }
+
+    /// Requests the revisions again if the ReleasePin has changed.
     pub fn ask(&mut self, turn: &mut Turn<'_>) {
         let seen = self.see(turn.world, &turn.ground.namespace);
         if seen.is_none() {
@@ -78,7 +84,7 @@ impl History {
             );
             self.found = Found::Failed(words);
             self.seen = None;
-            // An answer that is still due is about the deleted ReleasePin.
+            // A pending answer is about the deleted ReleasePin.
             self.ticket = 0;
             return;
         }
@@ -102,7 +108,7 @@ impl History {
         })
     }
 
-    /// Takes what a request brought.
+    /// Handles the answer to a request; returns the answer if this screen did not request it.
     pub fn answer(&mut self, ticket: Ticket, answer: Answer) -> Option<Answer> {
         match answer {
             Answer::Revisions(found) if ticket == self.ticket => {
@@ -121,7 +127,7 @@ impl History {
         &self.filter
     }
 
-    /// Shows what a filter keeps.
+    /// Sets the filter.
     pub fn set_filter(&mut self, filter: Filter) {
         self.filter = filter;
     }
@@ -143,7 +149,7 @@ impl History {
             .filter(move |row| everything || matcher.keeps(&facts(row), false))
     }
 
-    /// Returns which row is selected.
+    /// Returns the position of the selected row.
     fn position(&self) -> usize {
         let at = self
             .selected
@@ -151,12 +157,12 @@ impl History {
         at.unwrap_or_default()
     }
 
-    /// Returns the row that is selected.
+    /// Returns the selected row.
     fn row(&self) -> Option<&Row<Pinned>> {
         self.rows().nth(self.position())
     }
 
-    /// Returns the revision that is selected.
+    /// Returns the selected revision; None for a gap.
     pub fn revision(&self) -> Option<&Revision<Pinned>> {
         match self.row()? {
             Row::Known(revision) => Some(revision),
@@ -164,8 +170,8 @@ impl History {
         }
     }
 
-    /// Finds the change that made the effective release of the ReleasePin so, or says why it cannot be read;
-    /// None while the revisions are loading or older than the ReleasePin.
+    /// Returns the change that made the release of the ReleasePin effective, or the reason why it cannot be
+    /// read; None while the revisions are loading or older than the ReleasePin.
     pub fn made(&self, pin: &Pin, now: Timestamp) -> Option<Result<Made, String>> {
         match &self.found {
             Found::Reading => None,
@@ -186,7 +192,7 @@ impl History {
         }
     }
 
-    /// Returns the revision that is effective.
+    /// Returns the effective revision.
     fn current(&self) -> Option<&Revision<Pinned>> {
         self.known()?.current().ok()
     }
@@ -197,7 +203,7 @@ impl History {
         self.selected = row;
     }
 
-    /// Does what a key means for the list.
+    /// Handles an action on the list.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         let page = usize::from(turn.size.1).saturating_sub(12).max(1);
         let at = self.position();
@@ -234,7 +240,10 @@ impl History {
                     Some(release) => turn
                         .wishes
                         .push(Wish::Order(Order::Mark(Mark { release, verdict }))),
-                    None => turn.say(Level::Warning, "nobody knows which release that was"),
+                    None => turn.say(
+                        Level::Warning,
+                        "the release of this revision is not recorded, so it cannot be marked",
+                    ),
                 }
             }
             Action::Copy => {
@@ -248,12 +257,12 @@ impl History {
         Handled::Yes
     }
 
-    /// Marks or unmarks what is selected; of three the two last count.
+    /// Marks or unmarks the selected revision; a third mark removes the oldest.
     fn mark(&mut self, turn: &mut Turn<'_>) {
         let Some(number) = self.revision().map(|revision| revision.number) else {
             return turn.say(
                 Level::Warning,
-                "nothing is known of it, so nothing compares it",
+                "this revision has no record, so it cannot be compared",
             );
         };
         let known = self.marked.len();
@@ -271,16 +280,16 @@ impl History {
         Some(content.release.name.clone())
     }
 
-    /// Says what is compared: two that are marked, one that is marked and the selected one, or the selected
+    /// Returns the comparison: the two marked revisions; or the marked and the selected one; or the selected
     /// one and the one before.
     fn compared(&self) -> Result<Compared, String> {
         let Found::Known(revisions) = &self.found else {
-            return Err("the revisions are not read yet".to_owned());
+            return Err("the revisions are still loading".to_owned());
         };
         let selected = || match self.row() {
             Some(Row::Known(revision)) => Ok(revision.number),
             Some(row @ Row::Missing(_)) => Err(missing(row)),
-            None => Err("there are no revisions".to_owned()),
+            None => Err("this ReleasePin has no revisions".to_owned()),
         };
         let (one, other) = match self.marked.as_slice() {
             [one, other] => (*one, *other),
@@ -298,7 +307,8 @@ impl History {
         })
     }
 
-    /// Plans a rollback to what is selected; on what counts now, to what was good before.
+    /// Plans a rollback to the selected revision. On the effective revision, the default rollback to the last
+    /// good revision applies.
     fn roll_back(&self, turn: &mut Turn<'_>) -> Handled {
         let to = match (self.row(), self.current()) {
             (Some(Row::Known(revision)), Some(current)) if revision.number != current.number => {
@@ -321,7 +331,7 @@ impl History {
     }
 }
 
-/// Returns what a filter finds in a row.
+/// Returns the facts of a row for the filter.
 fn facts(row: &Row<Pinned>) -> Facts {
     let Row::Known(revision) = row else {
         return Facts::of_texts([missing(row).as_str()]);
@@ -342,7 +352,7 @@ fn facts(row: &Row<Pinned>) -> Facts {
     Facts::of_texts(texts.into_iter().flatten())
 }
 
-/// Returns the number of a row, the last of several that are missing.
+/// Returns the number of a row; for a gap, its last number.
 fn number(row: &Row<Pinned>) -> i64 {
     match row {
         Row::Known(revision) => revision.number,
@@ -350,7 +360,7 @@ fn number(row: &Row<Pinned>) -> i64 {
     }
 }
 
-/// Says of a row what is missing, and why.
+/// Describes a gap: the missing revisions and the reason.
 fn missing(row: &Row<Pinned>) -> String {
     match row {
         Row::Known(revision) => format!("revision {}", revision.number),

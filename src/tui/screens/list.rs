@@ -1,6 +1,7 @@
-//! Releases, pins and snapshots as lists: what each is, where it counts, and what it takes up.
+//! Lists of releases, ReleasePins and snapshots, with the environments in which each is effective and its
+//! size.
 //!
-//! Actions work here on what is selected or marked. Enter looks into the object.
+//! Actions apply to the selected or marked rows. Enter opens the object.
 
 mod columns;
 
@@ -11,10 +12,10 @@ use jiff::Timestamp;
 
 use super::{Handled, Scene, Screen, describe};
 use crate::api::release::Verdict;
-use crate::engine::actions::rollback::Target;
-use crate::engine::desk;
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Freshness, Key, Source, World};
+use crate::subjects::release_pin::actions::rollback::Target;
+use crate::subjects::release_pin::desk;
 use crate::text;
 use crate::tui::action::Action;
 use crate::tui::effect::{Effect, Object};
@@ -29,15 +30,15 @@ use crate::tui::theme::Role;
 use crate::tui::widgets::scrolled;
 use crate::tui::widgets::table::{self, MARGIN, Window};
 
-/// The rows of one kind, and which columns are shown of them.
+/// The rows of one kind, and the chosen set of columns.
 pub struct State {
     kind: Kind,
     roster: Roster,
-    /// Whether the other columns are shown.
+    /// Whether the second set of columns is shown.
     other: bool,
-    /// What time it was when something last happened, for holds that have ended.
+    /// The time of the last event; later, holds may have expired.
     now: Timestamp,
-    /// The first row that was drawn last, so that the window moves as little as it has to.
+    /// The first row of the last frame, so that the window scrolls only when necessary.
     first: Cell<usize>,
 }
 
@@ -48,7 +49,7 @@ impl std::fmt::Debug for State {
 }
 
 impl State {
-    /// Lists a kind, with the cursor on what the screen before was about.
+    /// Opens the list of a kind, with the cursor on the object of the screen before.
     pub fn open(
         kind: Kind,
         subject: &Subject,
@@ -84,13 +85,13 @@ impl State {
         }
     }
 
-    /// Tells whether the other columns are shown.
+    /// Returns whether the second set of columns is shown.
     #[cfg(test)]
     pub fn shows_other_columns(&self) -> bool {
         self.other
     }
 
-    /// Returns what the trail calls it.
+    /// Returns the title in the path of open screens.
     pub fn title(&self) -> &'static str {
         match self.kind {
             Kind::Releases => "releases",
@@ -100,7 +101,7 @@ impl State {
         }
     }
 
-    /// Returns what is listed.
+    /// Returns the kind of the rows.
     pub fn kind(&self) -> Kind {
         self.kind
     }
@@ -110,7 +111,7 @@ impl State {
         &self.roster
     }
 
-    /// Returns the number of the first row that was drawn last.
+    /// Returns the position of the first row of the last frame.
     pub fn first(&self) -> usize {
         self.first.get()
     }
@@ -120,12 +121,12 @@ impl State {
         &mut self.roster
     }
 
-    /// Puts the cursor on an object; tells whether it is shown.
+    /// Selects an object; returns whether it is shown.
     pub fn select(&mut self, key: &Key) -> bool {
         self.roster.select(key)
     }
 
-    /// Returns the totals, for the line under the header.
+    /// Returns the totals for the line under the header.
     pub fn totals(&self, world: &World) -> Vec<(String, Role)> {
         let totals = self.roster.totals();
         let mut parts = vec![(text::counted(totals.rows, self.title()), Role::Muted)];
@@ -159,7 +160,7 @@ impl State {
         parts
     }
 
-    /// Returns what an action would be done to: what is marked, else what is selected.
+    /// Returns the objects that an action applies to: the marked rows, or else the selected row.
     pub fn subject(&self, world: &World) -> Subject {
         let marked = self.roster.marked();
         let chosen: Vec<&Key> = match marked.is_empty() {
@@ -194,7 +195,7 @@ impl State {
         }
         Subject {
             components,
-            // What is marked in several environments has none in common.
+            // Rows of several environments have no common environment.
             environment: match environments.as_slice() {
                 [one] => Some(one.clone()),
                 _ => None,
@@ -206,7 +207,7 @@ impl State {
         }
     }
 
-    /// Returns the object that is selected.
+    /// Returns the selected object.
     fn object(&self) -> Option<Object> {
         let name = self.roster.selected()?.name.to_string();
         match self.kind {
@@ -217,11 +218,11 @@ impl State {
         }
     }
 
-    /// Follows what changed in the read model.
+    /// Updates the screen after changes in the read model.
     pub fn touched(&mut self, touched: &[Touched], turn: &mut Turn<'_>) {
         self.now = turn.now;
         let whole = |one: &Touched| {
-            one.key.is_none() || matches!(one.source, Source::Environments | Source::Pipelines)
+            one.key.is_none() || matches!(one.source, Source::ENVIRONMENTS | Source::PIPELINES)
         };
         if touched.is_empty() || touched.iter().any(whole) {
             self.roster.set_user(&turn.ground.user);
@@ -236,13 +237,13 @@ impl State {
         }
     }
 
-    /// Lets time go by: holds end.
+    /// Updates the rows after time has passed: holds may have expired.
     pub fn tick(&mut self, turn: &mut Turn<'_>) {
         self.now = turn.now;
         self.roster.tick(turn.world, turn.now);
     }
 
-    /// Does what a key means here.
+    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         self.now = turn.now;
         let page = page(turn.size);
@@ -318,7 +319,7 @@ impl State {
         Handled::Yes
     }
 
-    /// Brings the selected release somewhere: to where the pipeline begins, or back to where another runs.
+    /// Deploys the selected release into a first environment, or rolls an environment back to it.
     fn bring(&self, action: Action, turn: &mut Turn<'_>) -> Handled {
         let Some(release) = self
             .roster
@@ -425,7 +426,7 @@ impl State {
         turn.say(Level::Info, format!("sorted by {name}{way}"));
     }
 
-    /// Draws it.
+    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         if self.roster.totals().rows == 0 {
             return self.nothing(sheet, scene);
@@ -458,17 +459,17 @@ impl State {
         }
     }
 
-    /// Says why there is nothing to see.
+    /// Draws the reason why the list is empty.
     fn nothing(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let source = match self.kind {
-            Kind::Releases => Source::Releases,
-            Kind::Snapshots => Source::Snapshots,
-            Kind::Pins | Kind::Components => Source::Pins,
+            Kind::Releases => Source::RELEASES,
+            Kind::Snapshots => Source::SNAPSHOTS,
+            Kind::Pins | Kind::Components => Source::RELEASE_PINS,
         };
         let words = match scene.world.freshness(source) {
             Freshness::Absent => format!(
                 "the cluster does not have the kind {}; {} installs it",
-                source.kind().kind,
+                scene.world.kind(source).map_or("", |kind| &kind.kind),
                 scene.model.ground.aimed("bowline install".to_owned())
             ),
             Freshness::Loading => "Loading...".to_owned(),
@@ -482,8 +483,10 @@ impl State {
     }
 }
 
-/// Says in a few words what somebody thinks of a release.
-pub(super) fn opinion(row: &crate::engine::world::ReleaseRow) -> Option<(String, Role)> {
+/// Describes the mark of a release: the verdict, the user, the note.
+pub(super) fn opinion(
+    row: &crate::subjects::release_pin::rows::ReleaseRow,
+) -> Option<(String, Role)> {
     let (word, role) = match row.mark? {
         Verdict::Bad => ("bad", Role::Degraded),
         Verdict::Good => ("good", Role::Good),
@@ -498,11 +501,11 @@ pub(super) fn opinion(row: &crate::engine::world::ReleaseRow) -> Option<(String,
     Some((words, role))
 }
 
-/// Writes a command that reads one object.
+/// Returns a command line that reads one object.
 pub(super) fn kubectl_get(resource: &str, name: &str, ground: &Ground) -> String {
     let (name, namespace) = (quoted(name), quoted(&ground.namespace));
     let kubectl = format!("kubectl get {resource} {name} --namespace {namespace} --output yaml");
-    // Nobody but bowline serves a repository or an embedded store.
+    // kubectl cannot read a repository or an embedded store; only bowline can.
     let bowline = || ground.aimed(format!("bowline get {resource} {name} --output yaml"));
     ground.address.kubectl(&kubectl).unwrap_or_else(bowline)
 }

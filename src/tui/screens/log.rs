@@ -1,4 +1,4 @@
-//! The command log: each thing that was done, as the commands of bowline and kubectl that do the same.
+//! The command log: each action of the session, as the commands of bowline and kubectl that do the same.
 
 use super::{Handled, Scene};
 use crate::tui::action::Action;
@@ -18,7 +18,7 @@ const COLUMNS: &[Column] = &[
     Column::new("RESULT", 12, 60),
 ];
 
-/// Which line is selected, counted from the oldest so that new ones do not move it.
+/// The selected line, counted from the oldest, so that new lines do not move it.
 #[derive(Debug, Default)]
 pub struct State {
     at: usize,
@@ -26,7 +26,7 @@ pub struct State {
 }
 
 impl State {
-    /// Begins on the newest.
+    /// Starts on the newest line.
     pub fn open(log: &[Logged]) -> Self {
         Self {
             at: log.len().saturating_sub(1),
@@ -39,7 +39,7 @@ impl State {
         &self.filter
     }
 
-    /// Shows what a filter keeps.
+    /// Sets the filter.
     pub fn set_filter(&mut self, filter: Filter) {
         self.filter = filter;
     }
@@ -58,13 +58,13 @@ impl State {
             .collect()
     }
 
-    /// Returns where the selected line stands among those that are shown.
+    /// Returns the position of the selected line among the shown lines.
     fn position(&self, shown: &[usize]) -> usize {
         let at = shown.iter().position(|at| *at <= self.at);
         at.unwrap_or(shown.len().saturating_sub(1))
     }
 
-    /// Does what a key means here.
+    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         let shown = self.shown(turn.log);
         let page = page(turn.size).unsigned_abs();
@@ -101,7 +101,7 @@ impl State {
         Handled::Yes
     }
 
-    /// Draws it.
+    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let log = &scene.model.log;
         if log.is_empty() {
@@ -152,7 +152,7 @@ impl State {
     }
 }
 
-/// Draws the commands of one line in full.
+/// Draws the full commands of one line.
 fn explain(sheet: &mut Sheet<'_>, scene: &Scene<'_>, logged: &Logged) {
     let (bowline, kubectl) = (scene.keys(Action::Copy), scene.keys(Action::CopyCommand));
     let words = format!("{bowline} copies the bowline command, {kubectl} the kubectl command");

@@ -1,6 +1,6 @@
-//! The matrix: one line per component, one cell per environment, and a pane that explains the selected one.
+//! The matrix: one row per component, one cell per environment, and a pane that explains the selected cell.
 //!
-//! In a healthy fleet it is quiet. The cursor begins on the worst place in production.
+//! A healthy fleet shows few colours. The cursor starts on the worst cell in production.
 
 pub(super) mod pane;
 mod travel;
@@ -15,11 +15,13 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use super::Handled;
-use crate::engine::matrix::{self, Columns};
-use crate::engine::past::Recorded;
-use crate::engine::revisions::Made;
 use crate::engine::world::feed::Touched;
-use crate::engine::world::{Key, Pin, Source, World};
+use crate::engine::world::{Key, Source, World};
+use crate::subjects::release_pin::READ_BY_MOVES;
+use crate::subjects::release_pin::matrix::{self, Columns};
+use crate::subjects::release_pin::past::Recorded;
+use crate::subjects::release_pin::revisions::Made;
+use crate::subjects::release_pin::rows::Pin;
 use crate::text;
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Effect, Place, Ticket};
@@ -29,31 +31,31 @@ use crate::tui::order::quoted;
 use crate::tui::roster::{Kind, Roster, Sort};
 use crate::tui::theme::Role;
 
-/// How long the mark of somebody's change stays on a cell.
+/// The time for which a change by somebody stays highlighted on its cell.
 const RECENT: SignedDuration = SignedDuration::from_secs(8);
 
-/// The rows, the cursor and what was learned of cells.
+/// The rows, the cursor and the loaded details of cells.
 #[derive(Default)]
 pub struct State {
     roster: Option<Roster>,
-    /// The column that the cursor is in.
+    /// The column of the cursor.
     column: usize,
-    /// The first row and the first column that were seen last: the window moves only where it has to.
+    /// The first row and the first column of the last frame: the window scrolls only when necessary.
     first: Cell<usize>,
     left: Cell<usize>,
     /// Whether the pane is closed.
     closed: bool,
-    /// Whether the cursor has been put on the worst place.
+    /// Whether the cursor has been placed on the worst cell.
     placed: bool,
     /// The changes that made releases effective, or why they cannot be read.
     made: HashMap<Effective, Result<Made, String>>,
-    /// The request for one of them.
+    /// The open request for such a change.
     asking: Option<(Ticket, Effective)>,
-    /// Pins that somebody changed a moment ago.
+    /// The ReleasePins that somebody changed recently, with the time.
     recent: HashMap<Key, Timestamp>,
-    /// The generations that pins had.
+    /// The last known generation of each ReleasePin.
     generations: HashMap<Key, i64>,
-    /// The moment that is looked at; the present where there is none.
+    /// The past time that is shown; None for the present.
     travel: Option<travel::Travel>,
     reading: Option<travel::Reading>,
 }
@@ -88,23 +90,23 @@ impl std::fmt::Debug for State {
 }
 
 impl State {
-    /// Returns what the trail calls it.
+    /// Returns the title in the path of open screens.
     pub fn title(&self) -> String {
         "matrix".to_owned()
     }
 
-    /// Tells whether the pane is closed.
+    /// Returns whether the pane is closed.
     #[cfg(test)]
     pub fn is_pane_closed(&self) -> bool {
         self.closed
     }
 
-    /// Returns the rows, once there are some.
+    /// Returns the rows; None until they are loaded.
     pub fn roster(&self) -> Option<&Roster> {
         self.roster.as_ref()
     }
 
-    /// Returns the number of the first row that was drawn last.
+    /// Returns the position of the first row of the last frame.
     pub fn first(&self) -> usize {
         self.first.get()
     }
@@ -114,7 +116,7 @@ impl State {
         self.roster.as_mut()
     }
 
-    /// Returns the totals, for the line under the header.
+    /// Returns the totals for the line under the header.
     pub fn totals(&self) -> Vec<(String, Role)> {
         let Some(roster) = &self.roster else {
             return Vec::new();
@@ -138,7 +140,7 @@ impl State {
         loading.into_iter().chain(parts).collect()
     }
 
-    /// Returns what the cursor is on.
+    /// Returns the cell under the cursor.
     pub fn place(&self) -> Option<Place> {
         let roster = self.roster.as_ref()?;
         Some(Place {
@@ -147,13 +149,13 @@ impl State {
         })
     }
 
-    /// Returns the environment that the cursor is in.
+    /// Returns the environment under the cursor.
     fn environment(&self) -> Option<Arc<str>> {
         let columns = self.roster.as_ref()?.columns();
         columns.names().get(self.column).cloned()
     }
 
-    /// Keeps the cursor in its environment when the columns are others.
+    /// Keeps the cursor in its environment when the columns change.
     fn keep_column(&mut self, environment: Option<Arc<str>>) {
         let Some(roster) = &self.roster else {
             return;
@@ -164,7 +166,7 @@ impl State {
         self.column = found.unwrap_or(self.column).min(last);
     }
 
-    /// Puts the cursor on a place; tells whether it is shown.
+    /// Moves the cursor to a cell; returns whether it is shown.
     pub fn select(&mut self, component: &Key, environment: Option<&str>) -> bool {
         let Some(roster) = &mut self.roster else {
             return false;
@@ -176,7 +178,8 @@ impl State {
         roster.select(component)
     }
 
-    /// Returns what an action would be done to: what is marked, else what the cursor is on.
+    /// Returns the objects that an action applies to: the marked components, or else the cell under the
+    /// cursor.
     pub fn subject(&self) -> Subject {
         let Some(roster) = &self.roster else {
             return Subject::default();
@@ -197,7 +200,7 @@ impl State {
         }
     }
 
-    /// Follows what changed in the read model.
+    /// Updates the screen after changes in the read model.
     pub fn touched(&mut self, touched: &[Touched], turn: &mut Turn<'_>) {
         let ground = turn.ground;
         self.notice(touched, turn);
@@ -211,7 +214,7 @@ impl State {
         });
         let rebuild = |touched: &Touched| {
             touched.key.is_none()
-                || matches!(touched.source, Source::Environments | Source::Pipelines)
+                || matches!(touched.source, Source::ENVIRONMENTS | Source::PIPELINES)
         };
         if fresh || touched.is_empty() || touched.iter().any(rebuild) {
             roster.set_user(&ground.user);
@@ -229,10 +232,12 @@ impl State {
         self.ask_cause(turn, false);
     }
 
-    /// Forgets that nobody recorded a cause, for ReleasePins that changed: a controller writes the missing
-    /// AuditEntries before it writes the status.
+    /// Drops the results without a recorded cause for ReleasePins that changed: a controller writes the
+    /// missing audit entries before it writes the status.
     fn forget_unknown_causes(&mut self, touched: &[Touched], world: &World) {
-        let pins = touched.iter().filter(|one| one.source == Source::Pins);
+        let pins = touched
+            .iter()
+            .filter(|one| one.source == Source::RELEASE_PINS);
         let pins = pins.filter_map(|one| world.pin(one.key.as_ref()?));
         let uids: HashSet<&str> = pins.map(|pin| &*pin.uid).collect();
         let is_known =
@@ -241,7 +246,7 @@ impl State {
             .retain(|of, made| is_known(made) || !uids.contains(&*of.uid));
     }
 
-    /// Puts the cursor on the worst place in production, once everything is known.
+    /// Places the cursor on the worst cell in production; again until all data is loaded.
     fn place_cursor(&mut self, world: &World) {
         let Some(roster) = &mut self.roster else {
             return;
@@ -250,14 +255,18 @@ impl State {
             roster.select(&component);
             self.column = column;
         }
-        // Until every list is there the worst may yet come.
-        self.placed = world.are_live(&Source::OF_MOVES) && roster.selected().is_some();
+        // Before all lists are loaded, a worse cell may still arrive.
+        self.placed = world.are_live(&READ_BY_MOVES) && roster.selected().is_some();
     }
 
-    /// Notes which pins were moved just now, and tells of what others did.
+    /// Highlights the ReleasePins that just changed, and shows a notice about changes by others.
     fn notice(&mut self, touched: &[Touched], turn: &mut Turn<'_>) {
         for one in touched {
-            let Some(key) = one.key.as_ref().filter(|_| one.source == Source::Pins) else {
+            let Some(key) = one
+                .key
+                .as_ref()
+                .filter(|_| one.source == Source::RELEASE_PINS)
+            else {
                 continue;
             };
             let Some(pin) = turn.world.pin(key) else {
@@ -265,7 +274,8 @@ impl State {
                 continue;
             };
             let before = self.generations.insert(key.clone(), pin.generation);
-            // One that was listed and never seen to change: what no controller has seen yet is new.
+            // The first event for this ReleasePin: its generation is a new change if no controller has
+            // observed it yet.
             let moved = match before {
                 Some(before) => before < pin.generation,
                 None => pin.observed != Some(pin.generation),
@@ -286,7 +296,7 @@ impl State {
         }
     }
 
-    /// Lets time go by: holds end, and what was recent is not any more.
+    /// Updates the screen after time has passed: holds expire, and highlights end.
     pub fn tick(&mut self, turn: &mut Turn<'_>) {
         if let Some(roster) = self.roster.as_mut().filter(|_| self.travel.is_none()) {
             roster.tick(turn.world, turn.now);
@@ -296,8 +306,8 @@ impl State {
         self.ask_cause(turn, false);
     }
 
-    /// Asks for the change that made the selected release effective, unless it is known already. After a
-    /// failure only a key asks again.
+    /// Requests the change that made the selected release effective, unless it is known. After a failure,
+    /// only a key requests it again.
     fn ask_cause(&mut self, turn: &mut Turn<'_>, again: bool) {
         let here = self.travel.is_none() && !self.closed;
         let Some(place) = self.place().filter(|_| here) else {
@@ -325,7 +335,7 @@ impl State {
         turn.effects.push(Effect::Revisions(ticket, place));
     }
 
-    /// Takes what a request brought.
+    /// Handles the answer to a request; returns the answer if this screen did not request it.
     pub fn answer(
         &mut self,
         ticket: Ticket,
@@ -335,12 +345,13 @@ impl State {
         let answer = match (answer, self.asking.take()) {
             (Answer::Revisions(revisions), Some((asked, of))) if asked == ticket => {
                 let made = match revisions {
-                    // The watch is about to bring the newer revision, and the matrix asks again then.
+                    // The watch will deliver the newer revision, and then the matrix requests the change
+                    // again.
                     Ok(revisions) if revisions.current != of.generation => return None,
                     Ok(revisions) => Ok(revisions.made(&of.release, turn.now, of.owned)),
                     Err(why) => Err(why),
                 };
-                // A long session looks at many.
+                // A long session visits many cells: limit the cache.
                 if self.made.len() > 1_000 {
                     self.made.clear();
                 }
@@ -355,7 +366,7 @@ impl State {
         self.recorded(ticket, answer, turn)
     }
 
-    /// Does what a key means here.
+    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         match action {
             Action::TimeTravel => {
@@ -370,13 +381,7 @@ impl State {
                 self.ask_cause(turn, true);
                 return Handled::Yes;
             }
-            action if action.plans() && self.travel.is_some() => {
-                turn.say(
-                    Level::Warning,
-                    "this is the past: press esc to return to the present before you plan",
-                );
-                return Handled::Yes;
-            }
+            action if self.act_in_past(action, turn) => return Handled::Yes,
             _ => {}
         }
         let Some(roster) = &mut self.roster else {
@@ -452,8 +457,15 @@ impl State {
         let shown = row.and_then(|row| row.get(self.column).copied());
         let text = match (action, shown) {
             (Action::CopyCommand, _) => {
-                let line = format!("bowline status {}", quoted(&place.component));
-                turn.ground.aimed(line)
+                let name = quoted(&place.component);
+                turn.ground.aimed(match &self.travel {
+                    None => format!("bowline status {name}"),
+                    // No command shows the matrix at a past time.
+                    Some(_) => {
+                        let environment = quoted(&place.environment);
+                        format!("bowline history {name} --environment {environment}")
+                    }
+                })
             }
             (_, Some(Recorded::Ran(cell))) => cell.release.to_owned(),
             (_, shown) => {
@@ -475,7 +487,7 @@ impl State {
         turn.effects.push(Effect::Copy(text));
     }
 
-    /// Moves the cursor to the column of the selected row that is at fault, if its own is not.
+    /// Moves the cursor to the column with the fault, unless the current column has one.
     fn go_to_fault(&mut self, turn: &Turn<'_>) {
         let Some((roster, component)) = self
             .roster
@@ -496,7 +508,7 @@ impl State {
         }
     }
 
-    /// Returns the cells of a row, at the moment that is shown.
+    /// Returns the cells of a row, at the displayed time.
     fn cells<'w>(
         &'w self,
         world: &'w World,

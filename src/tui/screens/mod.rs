@@ -1,7 +1,7 @@
-//! The screens: each a state, what it does with an action, and how it is drawn.
+//! The screens: each has a state, handles actions, and draws itself.
 //!
-//! A screen knows the read model and what it was answered; what it wants of the rest it says through its
-//! [`Turn`]. Screens do not know each other but by the names they open.
+//! A screen knows the read model and the answers to its requests; it sends requests to the model through its
+//! [`Turn`]. Screens know each other only by the names that they open.
 
 pub mod audit;
 pub mod collect;
@@ -24,6 +24,7 @@ mod tests;
 use std::borrow::Cow;
 
 use crossterm::event::KeyEvent;
+use jiff::Timestamp;
 
 use super::action::{Action, Mode};
 use super::effect::{Answer, Comparison, Ticket};
@@ -36,52 +37,52 @@ use crate::api::release::Verdict;
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, World};
 
-/// What is in front.
+/// A screen.
 #[derive(Debug)]
 pub enum Screen {
-    /// Components against environments.
+    /// The matrix of components and environments.
     Matrix(Box<matrix::State>),
-    /// What an action would do, and its confirmation.
+    /// The plan of an action, and its confirmation.
     Plan(Box<plan::State>),
-    /// Releases, pins or snapshots.
+    /// Releases, ReleasePins or snapshots.
     List(Box<list::State>),
     /// One object as text.
     Describe(Box<describe::State>),
-    /// What can be collected.
+    /// The objects that can be collected.
     Collect(Box<collect::State>),
-    /// What is on record.
+    /// The audit trail.
     Audit(Box<audit::State>),
-    /// One entry of the record.
+    /// One entry of the audit trail.
     Entry(Box<audit::entry::State>),
-    /// What goes on by itself.
+    /// The tasks in the background.
     Tasks(Box<tasks::State>),
-    /// What was done, as commands.
+    /// The command log.
     Log(Box<log::State>),
-    /// Where one can go.
+    /// The contexts and namespaces.
     Contexts(Box<contexts::State>),
-    /// What the keys do.
+    /// The help for the keys.
     Help(Box<help::State>),
-    /// What two sides have of the same objects.
+    /// A comparison of two sides.
     Diff(Box<diff::State>),
     /// One component in its environments.
     Component(Box<component::State>),
-    /// The revisions of a pin.
+    /// The revisions of a ReleasePin.
     Revisions(Box<revisions::State>),
-    /// What changed around the start of an incident.
+    /// The changes around the start of an incident.
     Since(Box<since::State>),
 }
 
-/// Whether a screen did something with what it was told.
+/// Whether a screen handled an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handled {
-    /// It did.
+    /// The screen handled it.
     Yes,
-    /// It means nothing there.
+    /// The screen ignores it.
     No,
 }
 
 impl Screen {
-    /// Returns what the trail calls it.
+    /// Returns the title in the path of open screens.
     pub fn title(&self) -> String {
         match self {
             Self::Matrix(state) => state.title(),
@@ -102,7 +103,7 @@ impl Screen {
         }
     }
 
-    /// Returns where its keys are looked up, the first that knows one first.
+    /// Returns the modes in which its keys are looked up, in this order.
     pub fn modes(&self) -> &'static [Mode] {
         match self {
             Self::Matrix(_) => &[Mode::Matrix, Mode::List, Mode::Global],
@@ -123,14 +124,16 @@ impl Screen {
         }
     }
 
-    /// Returns what the footer says of its keys, the most wanted first.
+    /// Returns the keys and labels of the footer, the most important first.
     pub fn hints(&self) -> Cow<'static, [(Action, &'static str)]> {
         let hints: &'static [(Action, &'static str)] = match self {
-            // Plans start from the present, so the past lists only the keys that show more of it.
+            // Plans start from the present, so the footer of the past lists only keys that show more of it.
             Self::Matrix(state) if state.as_of().is_some() => &[
                 (Action::StepBack, "previous change"),
                 (Action::StepForth, "next change"),
                 (Action::Live, "present"),
+                (Action::Diff, "diff"),
+                (Action::Open, "revisions"),
                 (Action::Filter, "filter"),
                 (Action::Command, "command"),
                 (Action::Help, "help"),
@@ -247,7 +250,7 @@ impl Screen {
         Cow::Borrowed(hints)
     }
 
-    /// Returns the totals that stand at the right of the trail.
+    /// Returns the totals at the right of the path of open screens.
     pub fn totals(&self, scene: &Scene<'_>) -> Vec<(String, Role)> {
         match self {
             Self::Matrix(state) => state.totals(),
@@ -263,7 +266,7 @@ impl Screen {
         }
     }
 
-    /// Returns the filter, where there is something to filter.
+    /// Returns the filter; None if the screen has no filter.
     pub fn filter(&self) -> Option<&Filter> {
         match self {
             Self::Matrix(state) => state.roster().map(Roster::filter),
@@ -280,12 +283,12 @@ impl Screen {
         }
     }
 
-    /// Tells whether its filter looks for words, because its rows are not in environments.
+    /// Returns whether its filter searches only texts, because its rows have no environments.
     pub fn filters_text(&self) -> bool {
         !matches!(self, Self::Matrix(_) | Self::List(_))
     }
 
-    /// Shows what a filter keeps.
+    /// Sets the filter.
     pub fn set_filter(&mut self, filter: Filter) {
         match self {
             Self::Matrix(state) => {
@@ -306,7 +309,7 @@ impl Screen {
         }
     }
 
-    /// Counts the rows that a filter keeps, where rows are counted.
+    /// Returns the number of rows that the filter keeps; None if the screen does not count rows.
     pub fn shown(&self) -> Option<usize> {
         match self {
             Self::Matrix(state) => state.roster().map(Roster::len),
@@ -315,7 +318,16 @@ impl Screen {
         }
     }
 
-    /// Returns what is selected as two sides to compare, where the screen knows them itself.
+    /// Returns the past time that the screen shows; None for the present.
+    pub fn as_of(&self) -> Option<Timestamp> {
+        match self {
+            Self::Matrix(state) => state.as_of(),
+            Self::Diff(state) => state.as_of(),
+            _ => None,
+        }
+    }
+
+    /// Returns the comparison for the selected row, if the screen has its own one.
     pub fn comparison(&self) -> Option<Comparison> {
         match self {
             Self::Audit(state) => state.comparison(),
@@ -324,7 +336,7 @@ impl Screen {
         }
     }
 
-    /// Does what a key means there.
+    /// Handles an action.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         match self {
             Self::Matrix(state) => state.act(action, turn),
@@ -345,7 +357,7 @@ impl Screen {
         }
     }
 
-    /// Takes a key that is text there, before it is looked up.
+    /// Handles a key that types text, before the keymap lookup.
     pub fn key(&mut self, key: KeyEvent, turn: &mut Turn<'_>) -> Handled {
         match self {
             Self::Plan(state) => state.key(key, turn),
@@ -354,7 +366,7 @@ impl Screen {
         }
     }
 
-    /// Takes text that was pasted.
+    /// Inserts pasted text.
     pub fn paste(&mut self, text: &str) -> Handled {
         match self {
             Self::Plan(state) => state.paste(text),
@@ -363,7 +375,7 @@ impl Screen {
         }
     }
 
-    /// Takes what a request brought, if it was its own.
+    /// Handles the answer to a request; returns the answer if this screen did not request it.
     pub fn answer(
         &mut self,
         ticket: Ticket,
@@ -384,7 +396,7 @@ impl Screen {
         }
     }
 
-    /// Follows what changed in the read model.
+    /// Updates the screen after changes in the read model.
     pub fn touched(&mut self, touched: &[Touched], turn: &mut Turn<'_>) {
         match self {
             Self::Matrix(state) => state.touched(touched, turn),
@@ -398,7 +410,7 @@ impl Screen {
         }
     }
 
-    /// Lets time go by, while it is in front.
+    /// Updates the screen after time has passed, while it is in front.
     pub fn tick(&mut self, turn: &mut Turn<'_>) {
         match self {
             Self::Matrix(state) => state.tick(turn),
@@ -410,7 +422,7 @@ impl Screen {
         }
     }
 
-    /// Takes another size of the terminal.
+    /// Adapts to a new size of the terminal.
     pub fn resized(&mut self, size: (u16, u16)) {
         match self {
             Self::Diff(state) => state.resized(size),
@@ -419,7 +431,7 @@ impl Screen {
         }
     }
 
-    /// Returns what an action would be done to.
+    /// Returns the objects that an action applies to.
     pub fn subject(&self, world: &World) -> Subject {
         match self {
             Self::Matrix(state) => state.subject(),
@@ -438,7 +450,7 @@ impl Screen {
         }
     }
 
-    /// Draws it.
+    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         match self {
             Self::Matrix(state) => state.view(sheet, scene),
@@ -460,31 +472,31 @@ impl Screen {
     }
 }
 
-/// The word that every list puts behind a release that is marked bad.
+/// The label behind a release that is marked bad, in all lists.
 pub(in crate::tui) const BAD: &str = "bad";
 
-/// Tells whether a release is marked bad.
+/// Returns whether a release is marked bad.
 pub(in crate::tui) fn is_bad(world: &World, namespace: &str, release: &str) -> bool {
     let row = world.release(&Key::new(namespace, release));
     row.is_some_and(|row| row.mark == Some(Verdict::Bad))
 }
 
-/// What a screen may look at while it is drawn.
+/// The input for drawing a screen.
 pub struct Scene<'a> {
     /// The read model.
     pub world: &'a World,
-    /// Where we are, what is under way, which keys there are.
+    /// The state of the UI.
     pub model: &'a super::model::Model,
 }
 
 impl Scene<'_> {
-    /// Returns the keys of an action on the screen in front, for a message.
+    /// Returns the keys of an action on the front screen, for a message.
     pub fn keys(&self, action: Action) -> String {
         let modes = self.model.front().modes();
         self.model.look.keymap.keys_or_word(modes, action)
     }
 
-    /// Words an empty list, with the key that clears its filter.
+    /// Returns the message of an empty list, with the key that clears its filter.
     pub fn no_match(&self) -> String {
         let keys = self.keys(Action::Back);
         format!("no row matches the filter; {keys} clears it")

@@ -1,7 +1,7 @@
-//! The plan: what an action would do, object by object, and its confirmation; then what became of it.
+//! The plan screen: the changes of an action, object by object, and the confirmation; then the outcome.
 //!
-//! It opens at once and takes no key but those that leave it until the plan is drawn. After it was applied
-//! it follows the rollout, and leaving it leaves that running under tasks.
+//! The screen opens at once. Until the plan is drawn, it accepts only keys that leave it. After the plan is
+//! applied, the screen follows the rollout; if the user leaves it, the rollout continues as a task.
 
 mod changes;
 mod facts;
@@ -25,33 +25,34 @@ use keys::Dropped;
 use page::Page;
 
 use super::{Handled, Screen, diff, revisions};
-use crate::engine::actions::rollback::Target;
-use crate::engine::desk;
 use crate::engine::diff::Diff;
-use crate::engine::repository::Proposal;
 use crate::engine::world::Key;
+use crate::subjects::release_pin::actions::rollback::Target;
+use crate::subjects::release_pin::desk;
+use crate::subjects::release_pin::repository::Proposal;
 use crate::tui::action::{Action, Mode};
 use crate::tui::confirm::{Confirmation, Demand};
 use crate::tui::effect::{
     Answer, Compare, Confirmed, Effect, Half, Place, Planned, Refused, Ticket,
 };
+use crate::tui::hints;
 use crate::tui::model::{Level, Subject, Turn, Wish};
 use crate::tui::order::{Order, Prepared};
-use crate::tui::orders;
+use crate::tui::orders::{self, Wanted};
 use crate::tui::tasks::{self, Task};
 
-/// A plan, from being made to what became of it.
+/// A plan, from the request to the outcome.
 #[derive(Debug)]
 pub struct State {
-    /// What was ordered.
+    /// The requested action.
     pub order: Order,
-    /// What its answers are to.
+    /// The ticket of its requests.
     pub ticket: Ticket,
-    /// When it was opened.
+    /// The time at which it was opened.
     pub opened: Timestamp,
-    /// How far it is.
+    /// The state.
     pub stage: Stage,
-    /// How far down the changes are scrolled.
+    /// The number of lines by which the changes are scrolled.
     pub scroll: usize,
     /// Input that came before the plan was drawn.
     pub dropped: Dropped,
@@ -61,46 +62,46 @@ pub struct State {
     shown: bool,
     /// The facts of the plan that no longer hold, and who changed them.
     pub stale: Vec<String>,
-    /// When the facts of a garbage collection were checked last: that reads every release.
+    /// The time of the last check of the facts of a garbage collection: a check reads every release.
     checked: Option<Timestamp>,
-    /// Whether something changed since.
+    /// Whether an object has changed since the check.
     late: bool,
     /// The text that the user typed before the plan was made again.
     typed: String,
-    /// The reason that was given.
+    /// The reason that the user gave.
     pub reason: Option<String>,
-    /// What changes in the files, where the target is a repository.
+    /// The changed files, if the target is a repository.
     pub files: Option<Arc<Proposal>>,
 }
 
-/// How far a plan is.
+/// The state of a plan.
 #[derive(Debug)]
 pub enum Stage {
-    /// It is being made.
+    /// bowline is making the plan.
     Planning,
-    /// There is none.
+    /// There is no plan.
     Refused(Refused),
-    /// It waits for its confirmation.
+    /// The plan waits for its confirmation.
     Asking(Box<Prepared>, Shown, Box<Confirmation>),
-    /// It is being applied.
+    /// bowline is applying the plan.
     Applying(Box<Prepared>, Shown),
-    /// It was applied, and this became of it.
+    /// The plan was applied; this is the outcome.
     Applied(Box<Prepared>, Shown, Outcome),
 }
 
-/// What changes in the environments.
+/// The differences in the environments.
 #[derive(Debug)]
 pub enum Shown {
-    /// It is being rendered.
+    /// bowline is rendering them.
     Rendering,
-    /// Item by item.
+    /// One difference per change; None if the change makes no difference in its environment.
     Diffs(Vec<Option<Diff>>),
-    /// It cannot be rendered, so it cannot be applied.
+    /// They cannot be rendered, so the plan cannot be applied.
     Failed(String),
 }
 
 impl State {
-    /// Opens the plan of an order, and asks for it.
+    /// Opens the plan screen of an action, and requests the plan.
     pub fn open(order: Order, turn: &mut Turn<'_>) -> Self {
         let ticket = turn.ticket();
         let asked = Effect::Plan(ticket, Box::new(order.clone()));
@@ -123,7 +124,7 @@ impl State {
         }
     }
 
-    /// Returns the demand of the confirmation; None unless the plan waits for one.
+    /// Returns the required input of the confirmation; None unless the plan waits for one.
     #[cfg(test)]
     pub fn demand(&self) -> Option<&crate::tui::confirm::Demand> {
         match &self.stage {
@@ -132,17 +133,18 @@ impl State {
         }
     }
 
-    /// Returns where its keys are looked up.
+    /// Returns the modes in which its keys are looked up.
     pub fn modes(&self) -> &'static [Mode] {
         match &self.stage {
             Stage::Asking(_, _, confirmation) if confirmation.takes_text() => {
                 &[Mode::Plan, Mode::Text]
             }
+            Stage::Refused(_) => hints::REFUSED,
             _ => &[Mode::Plan, Mode::Global],
         }
     }
 
-    /// Returns what it is about.
+    /// Returns the objects of the plan.
     pub fn subject(&self) -> Subject {
         let place = match &self.order {
             Order::Move(order) => order.place(),
@@ -158,7 +160,7 @@ impl State {
         }
     }
 
-    /// Takes a key before it is looked up: text of the confirmation, or a key that comes too early.
+    /// Handles a key before the keymap lookup: text of the confirmation, or a key that comes too early.
     pub fn key(&mut self, key: KeyEvent, turn: &mut Turn<'_>) -> Handled {
         if self.is_early() {
             return self.drop_key(key, turn);
@@ -187,7 +189,7 @@ impl State {
         }
     }
 
-    /// Takes text that was pasted into the confirmation.
+    /// Inserts text that was pasted into the confirmation.
     pub fn paste(&mut self, text: &str) -> Handled {
         if self.is_early() {
             self.dropped.pastes += 1;
@@ -202,16 +204,23 @@ impl State {
         }
     }
 
-    /// Does what a key means here.
+    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         if !self.takes(action) {
-            // A wheel that turns too early scrolls nothing.
+            let refused = matches!(self.stage, Stage::Refused(_));
+            if refused && !action.is_everywhere() && action != Action::Switch {
+                let words = format!("{} has no effect on this screen", action.word());
+                turn.say(Level::Info, words);
+                return Handled::Yes;
+            }
+            // Before the plan is drawn, the mouse wheel does not scroll.
             return match self.is_early() && !keys::leaves(action) {
                 true => Handled::Yes,
                 false => Handled::No,
             };
         }
         match action {
+            action if self.remedies(action, turn) => {}
             Action::Back | Action::Interrupt | Action::Quit => self.leave(turn),
             Action::Up
             | Action::Down
@@ -230,7 +239,7 @@ impl State {
             Action::Apply => self.confirm(turn),
             Action::Confirm | Action::Open => match &mut self.stage {
                 Stage::Asking(_, _, confirmation) => {
-                    // The default is Cancel: only what was typed, or the button that was chosen, applies.
+                    // The default is Cancel: only typed text or the chosen button applies the plan.
                     match confirmation.takes_text() || confirmation.apply {
                         true => self.confirm(turn),
                         false => self.leave(turn),
@@ -273,14 +282,14 @@ impl State {
         .min(last);
     }
 
-    /// Takes another size of the terminal.
+    /// Adapts to a new size of the terminal.
     pub fn resized(&mut self) {
         if let Stage::Asking(_, _, confirmation) = &mut self.stage {
             confirmation.resized();
         }
     }
 
-    /// Leaves the screen; what was applied goes on.
+    /// Leaves the screen; an applied plan continues as a task.
     fn leave(&mut self, turn: &mut Turn<'_>) {
         if let Stage::Asking(_, _, confirmation) = &mut self.stage
             && confirmation.editor
@@ -294,7 +303,7 @@ impl State {
         turn.wishes.push(Wish::Close);
     }
 
-    /// Returns the reason that was given, or that is typed so far.
+    /// Returns the given reason, or the reason typed so far.
     fn typed_reason(&self) -> Option<String> {
         match &self.stage {
             Stage::Asking(_, _, confirmation) => {
@@ -305,7 +314,7 @@ impl State {
         }
     }
 
-    /// Opens what changes as a diff of its own.
+    /// Opens the differences as a diff screen.
     fn differences(&self, turn: &mut Turn<'_>) {
         let (Stage::Asking(prepared, shown, _)
         | Stage::Applying(prepared, shown)
@@ -354,7 +363,7 @@ impl State {
         turn.open(Screen::Diff(Box::new(opened)));
     }
 
-    /// Plans the reverse of what was just done.
+    /// Plans to undo the applied plan.
     fn undo(&mut self, turn: &mut Turn<'_>) {
         let Stage::Applied(prepared, _, outcome) = &self.stage else {
             return;
@@ -371,7 +380,25 @@ impl State {
         turn.wishes.push(Wish::Order(order));
     }
 
-    /// Returns where a revision has to be chosen, because which one was good is not known.
+    /// Plans the action that a hint of a refusal names. The refused plan stays open below, so that the user can
+    /// plan it again. Returns false if no hint names the action.
+    fn remedies(&self, action: Action, turn: &mut Turn<'_>) -> bool {
+        let Stage::Refused(refused) = &self.stage else {
+            return false;
+        };
+        let mut named = refused.refusals.iter().filter_map(hints::remedy);
+        if !named.any(|(named, _)| named == action) {
+            return false;
+        }
+        match orders::remedy(action, &refused.refusals, turn.world, turn.ground) {
+            Ok(Wanted::Order(order)) => turn.wishes.push(Wish::Order(order)),
+            Ok(Wanted::Choice(choice)) => turn.wishes.push(Wish::Choose(choice)),
+            Err(why) => turn.say(Level::Warning, why),
+        }
+        true
+    }
+
+    /// Returns the cell whose revision the user has to choose, because no last good revision is known.
     fn choosing(&self, refused: &Refused, turn: &Turn<'_>) -> Option<Place> {
         let Order::Move(desk::Order::Rollback {
             component,
@@ -384,17 +411,17 @@ impl State {
         };
         let key = Key::new(&turn.ground.namespace, component);
         let pin = turn.world.pin_of(&key, environment)?;
-        // A single revision leaves nothing to choose.
+        // With only one revision there is nothing to choose.
         let chooses = refused.chooses_revision && pin.generation > 1;
         chooses.then(|| Place::new(component, environment))
     }
 
-    /// Says why the plan cannot be applied, whatever the user types.
+    /// Returns the reason why the plan cannot be applied, no matter what the user types.
     fn obstacle(&self, sight: &page::Sight<'_>) -> Option<String> {
         let Stage::Asking(prepared, shown, confirmation) = &self.stage else {
             return None;
         };
-        // A typed confirmation arms a protected context for this plan alone.
+        // A typed confirmation allows writes on a protected context for this plan only.
         let unwritable = match sight.ground.protected {
             true => None,
             false => sight.ground.unwritable(sight.now),
@@ -473,7 +500,7 @@ impl State {
         self.scroll = 0;
     }
 
-    /// Takes what a request brought.
+    /// Handles the answer to a request; returns the answer if this screen did not request it.
     pub fn answer(
         &mut self,
         ticket: Ticket,
@@ -514,7 +541,7 @@ impl State {
             Answer::Shown(rendered) => {
                 self.shown = false;
                 if let Stage::Asking(prepared, shown, confirmation) = &mut self.stage {
-                    // What was complained of may have been that it was not there yet.
+                    // The message may have been that the differences are not ready yet.
                     confirmation.complaint = None;
                     match rendered {
                         Ok(previews) => {
@@ -542,7 +569,7 @@ impl State {
     }
 }
 
-/// Returns what the user has to type before a plan is applied.
+/// Returns the input that the user has to type before the plan is applied.
 fn demand(prepared: &Prepared, turn: &Turn<'_>) -> Demand {
     let mut demand = Demand::of(prepared, turn.world);
     if turn.ground.protected && turn.ground.unwritable(turn.now).is_some() {
@@ -551,7 +578,7 @@ fn demand(prepared: &Prepared, turn: &Turn<'_>) -> Demand {
     demand
 }
 
-/// Tells whether a plan would change nothing.
+/// Returns whether a plan would change nothing.
 fn is_idle(prepared: &Prepared) -> bool {
     match prepared {
         Prepared::Moves(draft) => draft.plan.items.iter().all(|item| item.unchanged),

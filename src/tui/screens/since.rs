@@ -1,12 +1,12 @@
-//! What changed around the start of an incident, the likeliest cause first.
+//! The changes around the start of an incident, the most likely cause first.
 
 use jiff::Timestamp;
 
 use super::{Handled, Scene, is_bad};
-use crate::engine::matrix::{self, Columns};
-use crate::engine::past::Past;
-use crate::engine::since::{self, Suspect, What};
 use crate::engine::world::World;
+use crate::subjects::release_pin::matrix::{self, Columns};
+use crate::subjects::release_pin::past::Past;
+use crate::subjects::release_pin::since::{self, Suspect, What};
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Effect, Ticket};
 use crate::tui::filter::{Facts, Filter, Matcher};
@@ -26,20 +26,20 @@ const COLUMNS: &[Column] = &[
     Column::new("POSSIBLE EFFECT", 16, 96),
 ];
 
-/// What is suspected, and which of it is selected.
+/// The suspected changes, with a selection.
 #[derive(Debug)]
 pub struct State {
-    /// When the incident began.
+    /// The start of the incident.
     start: Timestamp,
     ticket: Ticket,
     found: Option<Result<Vec<Suspect>, String>>,
-    /// The number of the selected one among those that the filter keeps.
+    /// The position of the selected change among the shown ones.
     selected: usize,
     filter: Filter,
 }
 
 impl State {
-    /// Asks for what is on record.
+    /// Requests the audit trail.
     pub fn open(start: Timestamp, ticket: Ticket, effects: &mut Vec<Effect>) -> Self {
         effects.push(Effect::Record(ticket));
         Self {
@@ -51,7 +51,7 @@ impl State {
         }
     }
 
-    /// Takes what is on record, and ranks it.
+    /// Handles the audit trail: ranks the changes.
     pub fn answer(
         &mut self,
         ticket: Ticket,
@@ -71,7 +71,7 @@ impl State {
         }
     }
 
-    /// Returns those that the filter keeps.
+    /// Returns the changes that the filter keeps.
     fn suspects(&self) -> Vec<&Suspect> {
         let all: &[Suspect] = match &self.found {
             Some(Ok(suspects)) => suspects,
@@ -88,13 +88,13 @@ impl State {
         &self.filter
     }
 
-    /// Shows what a filter keeps.
+    /// Sets the filter.
     pub fn set_filter(&mut self, filter: Filter) {
         self.filter = filter;
         self.selected = self.selected.min(self.suspects().len().saturating_sub(1));
     }
 
-    /// Returns what an action would be done to.
+    /// Returns the objects that an action applies to.
     pub fn subject(&self) -> Subject {
         let suspects = self.suspects();
         let suspect = suspects.get(self.selected);
@@ -108,7 +108,7 @@ impl State {
         }
     }
 
-    /// Returns the totals, for the line under the header.
+    /// Returns the totals for the line under the header.
     pub fn totals(&self) -> Vec<(String, Role)> {
         match &self.found {
             Some(Ok(suspects)) => {
@@ -118,7 +118,7 @@ impl State {
         }
     }
 
-    /// Does what a key means here.
+    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         let last = self.suspects().len().saturating_sub(1);
         let page = page(turn.size).unsigned_abs();
@@ -143,7 +143,7 @@ impl State {
         Handled::Yes
     }
 
-    /// Draws it.
+    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let ground = &scene.model.ground;
         let start = ground.clock(self.start, sheet.now);
@@ -161,7 +161,7 @@ impl State {
         if suspects.is_empty() {
             return;
         }
-        // In the table there is not always room for all of it.
+        // The table may not have room for the full text.
         if let Some(selected) = suspects.get(self.selected) {
             let mut pen = sheet.line(1);
             pen.skip(MARGIN).put(&selected.why, Role::Text);
@@ -197,7 +197,7 @@ impl State {
     }
 }
 
-/// Says what happened, and whether the release that it brought is marked bad.
+/// Returns the cell that describes a change; the release is labelled if it is marked bad.
 fn happened(suspect: &Suspect, world: &World, arrow: &str) -> Cell {
     let mut words = cell(what(suspect, world, arrow), role(suspect));
     let release = match &suspect.what {
@@ -211,7 +211,7 @@ fn happened(suspect: &Suspect, world: &World, arrow: &str) -> Cell {
     words
 }
 
-/// Returns what a filter finds in a change.
+/// Returns the facts of a change for the filter.
 fn facts(suspect: &Suspect) -> Facts {
     let mut texts: Vec<&str> = vec![&suspect.component.name, &suspect.why];
     texts.extend(suspect.environment.as_deref());
@@ -228,7 +228,7 @@ fn facts(suspect: &Suspect) -> Facts {
     Facts::of_texts(texts)
 }
 
-/// Says what happened.
+/// Describes a change.
 fn what(suspect: &Suspect, world: &World, arrow: &str) -> String {
     let label = |release: &str| matrix::label(world, &suspect.component, release).to_owned();
     match &suspect.what {

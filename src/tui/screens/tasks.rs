@@ -1,4 +1,4 @@
-//! Tasks: what was confirmed and goes on by itself, newest first, and how far it is.
+//! The tasks: confirmed actions that continue in the background, newest first, with their progress.
 
 use super::{Handled, Scene};
 use crate::engine::world::World;
@@ -23,7 +23,7 @@ const COLUMNS: &[Column] = &[
     Column::new("REASON", 12, 45),
 ];
 
-/// Which task is selected.
+/// The tasks screen, with the selected task.
 #[derive(Debug, Default)]
 pub struct State {
     selected: Option<Ticket>,
@@ -31,14 +31,14 @@ pub struct State {
 }
 
 impl State {
-    /// Begins on the newest.
+    /// Starts on the newest task.
     pub fn open(tasks: &[Task]) -> Self {
         let mut state = Self::default();
         state.select(tasks, 0);
         state
     }
 
-    /// Selects a task by its number, the newest first.
+    /// Selects a task by its position, the newest first.
     fn select(&mut self, tasks: &[Task], number: usize) {
         let number = number.min(tasks.len().saturating_sub(1));
         let task = tasks.iter().rev().nth(number);
@@ -69,12 +69,12 @@ impl State {
         found.unwrap_or_default()
     }
 
-    /// Returns what an action would be done to.
+    /// Returns the objects that an action applies to.
     pub fn subject(&self) -> Subject {
         self.subject.clone()
     }
 
-    /// Returns the totals, for the line under the header.
+    /// Returns the totals for the line under the header.
     pub fn totals(tasks: &[Task], world: &World) -> Vec<(String, Role)> {
         let count = |wanted| {
             tasks
@@ -93,7 +93,7 @@ impl State {
             .collect()
     }
 
-    /// Does what a key means here.
+    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         let (tasks, at) = (turn.tasks, self.position(turn.tasks));
         let page = page(turn.size).unsigned_abs();
@@ -164,7 +164,7 @@ impl State {
         Handled::Yes
     }
 
-    /// Draws it.
+    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let tasks = &scene.model.tasks;
         if tasks.is_empty() {
@@ -225,7 +225,7 @@ fn line(sheet: &Sheet<'_>, world: &World, selected: bool, task: &Task) -> Line {
     }
 }
 
-/// Draws what there is to say of one task.
+/// Draws the details of one task.
 fn explain(sheet: &mut Sheet<'_>, scene: &Scene<'_>, task: &Task) {
     sheet.rule(
         0,

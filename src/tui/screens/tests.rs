@@ -1,4 +1,4 @@
-//! The screens of lists and records: what they look like, and what their keys do.
+//! Tests of the lists, the audit trail and the log: their look, and their keys.
 
 mod contexts;
 mod data;
@@ -13,9 +13,9 @@ mod window;
 use std::time::Duration;
 
 use super::Screen;
-use crate::engine::actions::rollback::Target;
-use crate::engine::desk;
-use crate::engine::world::fixture::at;
+use crate::subjects::release_pin::actions::rollback::Target;
+use crate::subjects::release_pin::desk;
+use crate::subjects::release_pin::fixture::at;
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Effect, Object};
 use crate::tui::model::{Event, Level, Model};
@@ -28,7 +28,7 @@ fn still() -> Still {
     Still::of(shop())
 }
 
-/// Returns the order of the plan that is in front.
+/// Returns the action of the plan in front.
 fn ordered(still: &Still) -> &Order {
     match still.model.front() {
         Screen::Plan(state) => &state.order,
@@ -230,8 +230,10 @@ fn the_record_is_read_anew_when_a_pin_moved_and_not_too_often() {
         .keys("g a")
         .answer(|_| Answer::Record(Ok(record(false))));
     let touched = || crate::engine::world::feed::Touched {
-        source: crate::engine::world::Source::Pins,
-        key: Some(crate::engine::world::fixture::key("search-production")),
+        source: crate::engine::world::Source::RELEASE_PINS,
+        key: Some(crate::subjects::release_pin::fixture::key(
+            "search-production",
+        )),
         component: Some("search".into()),
     };
     let asked = |still: &Still| {
@@ -304,7 +306,7 @@ fn actions_work_on_what_a_list_has_selected() {
     assert!(
         matches!(ordered(&marked), Order::Mark(mark) if mark.release == "checkout-service-v1.2.3")
     );
-    // A release is deployed itself, and gone back to where another runs.
+    // A release can be deployed, or rolled back to where another one is effective.
     let deployed = still().keys("g r D");
     assert!(matches!(
         ordered(&deployed),
@@ -318,7 +320,7 @@ fn actions_work_on_what_a_list_has_selected() {
         Order::Move(desk::Order::Rollback { environment, to: Target::Release(release), .. })
             if environment == "production" && release == "checkout-service-v1.2.1"
     ));
-    // Marks make sets.
+    // Marked rows make an action on several components.
     let set = still()
         .keys("g p /")
         .keys("\"env:staging\"")
@@ -332,13 +334,13 @@ fn actions_work_on_what_a_list_has_selected() {
 #[test]
 fn a_list_follows_the_world() {
     let mut still = still().keys("g r").shows("20 releases");
-    let gone = crate::engine::world::fixture::release("cart", "v0.8.6", 1);
+    let gone = crate::subjects::release_pin::fixture::release("cart", "v0.8.6", 1);
     still
         .world
         .releases(crate::engine::world::Event::Deleted(gone));
     let touched = crate::engine::world::feed::Touched {
-        source: crate::engine::world::Source::Releases,
-        key: Some(crate::engine::world::fixture::key("cart-v0.8.6")),
+        source: crate::engine::world::Source::RELEASES,
+        key: Some(crate::subjects::release_pin::fixture::key("cart-v0.8.6")),
         component: Some("cart".into()),
     };
     still.tell(Event::World(vec![touched])).shows("19 releases");
@@ -364,7 +366,7 @@ fn with_tasks(mut still: Still) -> Still {
         state,
     };
     let collect = Order::Collect(Default::default());
-    let pin = crate::engine::world::fixture::key("checkout-service-production");
+    let pin = crate::subjects::release_pin::fixture::key("checkout-service-production");
     let rolling = State::Rolling(vec![Rolling::new(&pin, 2, "checkout-service-v1.2.3")]);
     still.model.tasks = vec![
         task(901, &collect, "13:10:00", State::Done("3 removed".into())),
@@ -401,10 +403,10 @@ fn tasks_say_how_far_they_are() {
         .shows("is writing")
         .shows("3 removed")
         .golden("tasks");
-    // What is writing stops between two objects.
+    // A running write stops between two objects.
     let stopped = tasks().keys("ctrl-c");
     assert!(matches!(stopped.effects.last(), Some(Effect::Cancel(904))));
-    // What was done is undone from here.
+    // The tasks screen can undo a finished task.
     let undo = tasks().keys("j Z");
     assert!(matches!(ordered(&undo), Order::Move(desk::Order::Undo(_))));
     still().keys("g t").shows("no tasks yet");
@@ -447,13 +449,13 @@ fn help_lists_the_keys_narrows_and_runs() {
         ordered(&plan),
         Order::Move(desk::Order::Rollback { .. })
     ));
-    // A command is put on the line, for it may want more.
+    // A command goes to the command prompt, because it may need arguments.
     still()
         .keys("?")
         .keys("\":theme\"")
         .keys("enter")
         .shows(":theme");
-    // Of a list, the keys of lists.
+    // For a list, the help shows the keys of lists.
     still()
         .keys("g r ?")
         .shows("of the releases screen")
@@ -492,7 +494,7 @@ fn protect(model: &mut Model) {
 
 #[test]
 fn only_what_is_protected_is_armed() {
-    // Each: whether it is read-only, whether it is protected, the command, what is armed.
+    // Each case: read-only, protected, the command, the time until which writes are allowed.
     for (readonly, protected, line, armed) in [
         (false, false, "write 15m", None),
         (true, false, "write 15m", None),

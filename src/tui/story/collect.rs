@@ -1,4 +1,4 @@
-//! Garbage collection: what nobody needs goes, and nothing else.
+//! Garbage collection: deletes the objects that nobody needs, and no others.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::Story;
 use super::shop::{released, retains};
 use crate::engine::world::{Key, World};
 
-/// Makes two releases that no pin names, of which the newer one is kept.
+/// Creates two releases that no ReleasePin names; the retention keeps the newer one.
 async fn with_waste() -> Story {
     let mut story = Story::shop().await;
     let namespace = story.model.ground.namespace.clone();

@@ -1,4 +1,4 @@
-//! Deployments: to where the pipeline begins.
+//! Deployments into the first environments of the pipeline.
 
 use kube::api::{Api, DeleteParams};
 use serde_json::json;
@@ -22,7 +22,7 @@ async fn a_release_of_the_definitions_is_made_and_deployed_where_the_pipeline_be
     assert!(story.release(&name).await.is_some());
     settled(&story.client, "cart", "dev", json!(null)).await;
     story.shows("cart-dev: ready").await;
-    // The same definitions once more change nothing.
+    // Deploying the same definitions again changes nothing.
     story.keys("esc D").shows("nothing would change").await;
 }
 
@@ -98,7 +98,7 @@ async fn a_deployment_goes_into_the_environment_under_the_cursor() {
         .shows("deploy  cart  into  staging, past the promotion path")
         .await;
     story.shows("--environment staging --skip-path").await;
-    // A deployment that skips the path needs a reason.
+    // A deployment that skips earlier environments needs a reason.
     story.shows("type why").await;
     story.shows("shop/cart:v1").await;
     story.keys("enter").shows("Type a reason").await;

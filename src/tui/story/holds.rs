@@ -1,4 +1,4 @@
-//! Holds: placed, for a while or until lifted, respected and lifted.
+//! Holds: pinned with and without an end, respected, and unpinned.
 
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
@@ -23,9 +23,12 @@ async fn a_hold_is_placed_refuses_a_promotion_and_is_lifted() {
     story.keys("esc").shows("Held by ana").await;
     story.keys("h P").shows("refused").await;
     story.shows("U removes the hold").await;
-    story.keys("esc l U").shows("the hold of ana").await;
+    story.keys("U").shows("the hold of ana").await;
     story.shows("no object changes in the environment").await;
     story.keys("y").shows("revision 3").await;
+    // The refused plan is below, and is made again.
+    story.keys("esc").shows("U removes the hold").await;
+    story.keys("ctrl-r").shows("data.image").await;
     assert!(story.pin("cart", "staging").await.spec.holds.is_empty());
 }
 
@@ -58,10 +61,13 @@ async fn what_is_no_hold_is_neither_placed_nor_lifted() {
         .shows("cart has no hold in dev")
         .await;
     story.command("hold soon").shows("is not a duration").await;
-    story.command("pin 2020-01-31").shows("is past").await;
+    story
+        .command("pin 2020-01-31")
+        .shows("is in the past")
+        .await;
     story
         .keys("* U")
-        .shows("nobody holds a marked component in dev")
+        .shows("no marked component has a hold in dev")
         .await;
     assert!(story.pin("cart", "dev").await.spec.holds.is_empty());
 }
@@ -109,7 +115,7 @@ async fn a_set_is_pinned_with_an_expiry_and_undone_as_one() {
         let holds = story.pin(component, "dev").await.spec.holds;
         assert!(holds.is_empty(), "{component}");
     }
-    // The marks are still there: the same undo is done from the matrix, and takes itself back.
+    // The marks are still there: the same undo works from the matrix, and undoes the first undo.
     story
         .keys("esc Z")
         .shows("undo  2 components  in  dev")
@@ -145,7 +151,7 @@ async fn the_pane_names_who_promoted_the_release_and_not_who_holds_it() {
     story.shows("Held by tom").await;
     story.shows("promoted by ana").await;
     story.hides("by tom:").hides("edited by");
-    // An undo that only lifts a hold did not make the release effective either.
+    // An undo that only removes a hold does not make the release effective either.
     story.keys("U").shows("the hold of tom").await;
     story.shows("no object changes in the environment").await;
     story.keys("y").shows("revision 4").await;

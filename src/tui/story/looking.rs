@@ -1,7 +1,7 @@
-//! Looking into things: comparisons, revisions and whole objects.
+//! Comparisons, revisions and objects as text.
 
 use super::{Story, shop};
-use crate::engine::world::fixture::install_kinds;
+use crate::subjects::release_pin::fixture::install_kinds;
 
 #[tokio::test]
 async fn a_place_is_compared_with_the_one_before_it() {
@@ -51,7 +51,9 @@ async fn what_nobody_recorded_is_told_as_far_as_the_pin_remembers_it() {
     story.keys("g g l l g v").shows("edited by ana").await;
     story.keys("d").shows("shop/cart:v1").await;
     story.keys("esc j");
-    story.shows("nobody recorded who put it there").await;
+    story
+        .shows("the user who deployed it is not recorded")
+        .await;
     story.keys("d").shows("has no revision before 1").await;
 }
 

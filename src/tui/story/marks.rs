@@ -1,4 +1,4 @@
-//! Marks: what people say of a release.
+//! Marks: releases that users marked bad or good.
 
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
@@ -30,7 +30,7 @@ async fn a_release_is_marked_bad_with_a_reason_and_absolved() {
         .keys("esc g r")
         .shows("bad, ana: leaks connections")
         .await;
-    // What is marked so already is not marked again.
+    // A release that already has the mark is not marked again.
     story.keys("/").types("v2").keys("enter B");
     story.shows("Already marked bad").await;
     story
@@ -70,7 +70,7 @@ async fn a_mark_that_somebody_set_meanwhile_stands() {
     story.shows("cart-v2 was marked good by tom").await;
     story.types("leaks").keys("enter");
     story.shows("out of date: ctrl-r plans again").await;
-    // The plan that is made again keeps the text.
+    // Making the plan again keeps the text.
     story.keys("ctrl-r").shows("from      marked good").await;
     story.shows("type why leaks").await;
 }

@@ -1,6 +1,6 @@
 //! Stories: keys in, screen out, on a real embedded store with the real runner.
 //!
-//! A story goes on when what it waits for is on the screen; nothing in it sleeps.
+//! A story continues when the expected text is on the screen; nothing in it sleeps.
 
 mod collect;
 mod deploy;
@@ -43,41 +43,42 @@ use super::view::view;
 use crate::api::{Release, ReleasePin, names};
 use crate::connect::{self, Connection, DataPlanes, Environment, Options, StoreFile};
 use crate::engine::presence;
+use crate::engine::world::World;
 use crate::engine::world::feed::Touched;
-use crate::engine::world::{Source, World, fixture};
 use crate::resolve::git::{Git, Settings};
+use crate::subjects::release_pin::{READ_BY_GC, fixture};
 
-/// Nothing takes this long; what does hangs.
+/// After this time, a story hangs and fails.
 const HANG: Duration = Duration::from_secs(60);
 
-/// A person at the keyboard, and the store that they work on.
+/// A user at the keyboard, and the store.
 pub struct Story {
     /// The model.
     pub model: Model,
-    /// The client of the person.
+    /// The client of the user.
     pub client: Client,
     session: Arc<Session>,
     runner: Runner,
     answers: UnboundedReceiver<Event>,
     versions: watch::Receiver<u64>,
     touched: std::pin::Pin<Box<dyn Stream<Item = Touched> + Send>>,
-    /// What was put on the clipboard.
+    /// The texts on the clipboard, in order.
     pub copied: Vec<String>,
     options: Options,
     environment: Environment,
     directory: TempDir,
-    /// Whoever reads the outcomes of pins believes that a controller wrote them.
+    /// The lock of a running controller, so that readers trust the status that the story writes.
     _lock: Option<std::fs::File>,
 }
 
 impl Story {
-    /// Opens the shop: cart at v3 in dev, v2 in staging and v2 in prod, where v1 was good before; ledger at
-    /// v1 everywhere. Nothing reconciles: what pins say of themselves is written by the story.
+    /// Opens the shop: cart at v3 in dev, v2 in staging and v2 in prod, where the last good release is v1;
+    /// ledger at v1 everywhere. No controller runs: the story writes the status of ReleasePins.
     pub async fn shop() -> Self {
         Self::with(Options::default()).await
     }
 
-    /// Opens the shop and promotes cart to staging, with the plan that did it in front.
+    /// Opens the shop and promotes cart to staging; the applied plan is in front.
     pub async fn promoted() -> Self {
         let mut story = Self::shop().await;
         story.keys("g g h h P").shows("data.image").await;
@@ -88,11 +89,11 @@ impl Story {
         story
     }
 
-    /// Opens a store that does not have the kinds that the matrix shows.
+    /// Opens a store without the kinds that the matrix shows.
     pub async fn without_kinds() -> Self {
         let (filling, environment, directory, lock) = Self::store();
         let connection = connect::connect(&filling, &environment).await.unwrap();
-        fixture::remove_kinds(&connection.client, &Source::ALL).await;
+        fixture::remove_kinds(&connection.client, &READ_BY_GC).await;
         Self::begin(filling, environment, directory, Some(lock)).await
     }
 
@@ -108,7 +109,7 @@ impl Story {
         Self::open(options, environment, directory, Some(lock)).await
     }
 
-    /// Chooses a new store.
+    /// Creates the options of a new store.
     fn store() -> (Options, Environment, TempDir, std::fs::File) {
         let directory = tempfile::tempdir().unwrap();
         let store = directory.path().join("shop.db");
@@ -125,7 +126,7 @@ impl Story {
         (filling, environment, directory, lock)
     }
 
-    /// Sits down in front of a target, and waits until it is read.
+    /// Opens the UI on a target, and waits until the data is loaded.
     async fn open(
         options: Options,
         environment: Environment,
@@ -138,7 +139,7 @@ impl Story {
         story
     }
 
-    /// Sits down in front of a target.
+    /// Opens the UI on a target.
     async fn begin(
         options: Options,
         environment: Environment,
@@ -173,7 +174,7 @@ impl Story {
         story
     }
 
-    /// Returns a client of somebody else.
+    /// Returns a connection of another user.
     pub async fn somebody(&self, user: &str) -> Connection {
         let options = Options {
             impersonate: Some(user.to_owned()),
@@ -196,7 +197,7 @@ impl Story {
         }
     }
 
-    /// Takes in what the watches have told.
+    /// Passes the changes from the watches to the model.
     fn follow(&mut self) {
         let mut touched = Vec::new();
         while let Some(Some(one)) = self.touched.next().now_or_never() {
@@ -207,7 +208,7 @@ impl Story {
         }
     }
 
-    /// Presses keys, written as keymaps write them.
+    /// Presses keys, written as in keymaps.
     pub fn keys(&mut self, keys: &str) -> &mut Self {
         for key in Key::sequence(keys).unwrap() {
             self.tell(Event::Key(key.event()));
@@ -240,7 +241,7 @@ impl Story {
         picture::text(&buffer)
     }
 
-    /// Waits until the screen shows something.
+    /// Waits until the screen shows a text.
     #[track_caller]
     pub fn shows<'s>(&'s mut self, words: &'s str) -> impl Future<Output = &'s mut Self> + 's {
         let caller = std::panic::Location::caller();
@@ -263,14 +264,14 @@ impl Story {
         }
     }
 
-    /// Waits until the read model knows something.
+    /// Waits until the read model meets a condition.
     pub async fn knows(&mut self, known: impl Fn(&World) -> bool) {
         let known = self.session.feed.when(known);
         tokio::time::timeout(HANG, known).await.unwrap();
         self.follow();
     }
 
-    /// Asserts that the screen does not show something.
+    /// Asserts that the screen does not show a text.
     #[track_caller]
     pub fn hides(&mut self, words: &str) -> &mut Self {
         let screen = self.screen();
@@ -283,12 +284,12 @@ impl Story {
         self.keys(":").types(line).keys("enter")
     }
 
-    /// Names a file that is gone when the story is.
+    /// Returns a path in the temporary directory of the story.
     pub fn file(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// Lets somebody else name another release in a pin, past every rule.
+    /// Another user changes the release of a ReleasePin, without any check.
     pub async fn meanwhile(&self, user: &str, pin: &str, release: &str) {
         let other = self.somebody(user).await;
         let pins: Api<ReleasePin> = Api::default_namespaced(other.client);
@@ -298,18 +299,18 @@ impl Story {
             .unwrap();
     }
 
-    /// Reads a release, where there is one.
+    /// Reads a release; None if it does not exist.
     pub async fn release(&self, name: &str) -> Option<Release> {
         let releases: Api<Release> = Api::default_namespaced(self.client.clone());
         releases.get_opt(name).await.unwrap()
     }
 
-    /// Returns which release a pin names.
+    /// Returns the release in the releaseRef of a ReleasePin.
     pub async fn names(&self, component: &str, environment: &str) -> String {
         self.pin(component, environment).await.spec.release_ref.name
     }
 
-    /// Reads a pin.
+    /// Reads a ReleasePin.
     pub async fn pin(&self, component: &str, environment: &str) -> ReleasePin {
         let pins: Api<ReleasePin> = Api::default_namespaced(self.client.clone());
         pins.get(&names::pin(component, environment)).await.unwrap()

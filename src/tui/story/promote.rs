@@ -62,7 +62,7 @@ async fn a_promotion_that_somebody_overtook_is_not_done() {
     let mut story = Story::shop().await;
     story.keys("g g h h P").shows("data.image").await;
     story.meanwhile("tom", "cart-staging", "cart-v1").await;
-    // The open plan says which fact changed and who changed it, and is not applied.
+    // The open plan names the changed fact and its author, and cannot be applied.
     story.shows("tom changed cart-staging to cart-v1").await;
     story
         .keys("y")
@@ -93,7 +93,7 @@ async fn an_open_promotion_follows_its_source_and_its_release() {
     story
         .shows("cart-dev is no longer ready: 0 of 2 ready")
         .await;
-    // Health that comes back makes the plan current again.
+    // When the health recovers, the plan is current again.
     settled(&story.client, "cart", "dev", json!(null)).await;
     let namespace = story.model.ground.namespace.clone();
     let ready = crate::engine::world::Key::new(&namespace, "cart-dev");
@@ -149,7 +149,7 @@ async fn a_promotion_goes_from_the_cell_under_the_cursor_to_the_next_environment
     story.keys("esc l").shows("cart in prod").await;
     story
         .keys("P")
-        .shows("no promotion path leads on from prod")
+        .shows("no promotion path starts at prod")
         .await;
     story.shows("put the cursor on staging").await;
     story

@@ -1,4 +1,4 @@
-//! What a person does on a repository: each action is one commit, and a push is a word of its own.
+//! Actions on a repository: each action is one commit, and pushing is a separate command.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,16 +13,15 @@ use super::Story;
 use super::shop::{SHOP, fill};
 use crate::api::{Release, ReleasePin};
 use crate::connect::{self, Environment, Options, StoreFile};
-use crate::yaml;
 
-/// The work tree of a story, and the bare repository that it follows.
+/// The work tree of a story, and its bare upstream repository.
 struct Work {
     root: PathBuf,
     variables: BTreeMap<OsString, OsString>,
 }
 
 impl Work {
-    /// Writes the shop as files, and commits and publishes it.
+    /// Writes the shop as files, commits and pushes it.
     async fn of_shop(home: &Path) -> Self {
         let variable = |name: &str, value: OsString| (OsString::from(name), value);
         let work = Self {
@@ -77,19 +76,19 @@ impl Work {
         self.git_words(&["commit", "-q", "-m", subject]);
     }
 
-    /// How many commits there are, and the subject of the last.
+    /// Returns the number of commits, and the subject of the last one.
     fn log(&self) -> (String, String) {
         let count = self.git("rev-list --count HEAD");
         (count, self.git("log -1 --format=%s"))
     }
 
-    /// As much of the last commit's id as is written.
+    /// Returns the short id of the last commit.
     fn head(&self) -> String {
         self.git("rev-parse --short=12 HEAD")
     }
 }
 
-/// The releases and pins of the shop, as files.
+/// Returns the releases and ReleasePins of the shop, as files.
 async fn objects(home: &Path) -> Vec<(String, String)> {
     let store = StoreFile::At(home.join("filled.db"));
     let options = Options {
@@ -103,7 +102,7 @@ async fn objects(home: &Path) -> Vec<(String, String)> {
     let connection = connect::connect(&options, &environment).await.unwrap();
     fill(&connection).await;
     let document = |kind: &str, name: &str, spec: Value| {
-        yaml::write(&json!({
+        bounded_yaml::write(&json!({
             "apiVersion": "openchoreo.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec,
         }))
     };
@@ -144,7 +143,7 @@ async fn open(options: Options) -> (Story, Work) {
 
 const PIN: &str = "pins/staging/cart.yaml";
 
-/// Plans the promotion of cart from dev to staging, and waits until all of it is shown.
+/// Plans the promotion of cart from dev to staging, and waits until the whole plan is shown.
 async fn planned(story: &mut Story) {
     story.keys("g g h h").shows("cart in dev").await;
     story.keys("P").shows("[ y apply ]").await;
@@ -179,7 +178,7 @@ async fn a_promotion_is_one_commit_and_the_header_counts_it() {
         format!("1\t1\t{PIN}")
     );
     story.shows("deploy ▪ main, ahead 1").await;
-    // What was done can be taken back, which is one more commit.
+    // An undo reverses the change with one more commit.
     story.keys("Z").shows("[ y apply ]").await;
     story.shows("data.image").await;
     story.keys("y").shows("committed ").await;
@@ -192,7 +191,7 @@ async fn a_promotion_is_one_commit_and_the_header_counts_it() {
         "{}",
         work.read(PIN)
     );
-    // Both are on record, and they say what they did.
+    // Both commits are in the audit trail, with their actions.
     story.keys("esc :").types("audit").keys("enter");
     story.shows("promote  cart/staging").await;
     story.shows("8 entries in 6 chains  whole").await;
@@ -219,10 +218,10 @@ async fn a_work_tree_that_is_not_ready_is_refused_with_what_to_do() {
     story.keys("P").shows("HEAD is detached").await;
     story.shows("git switch BRANCH first").await;
     story.keys("esc").hides(refused);
-    story.shows("deploy ▪ no branch").await;
+    story.shows("deploy ▪ detached HEAD").await;
     work.git("switch -q main");
     story.shows("deploy ▪ main ").await;
-    // Between the plan and its confirmation somebody commits something else to the same file.
+    // Between the plan and its confirmation, another user commits a change of the same file.
     planned(&mut story).await;
     work.write(PIN, &format!("{clean}# theirs\n"));
     work.commit("theirs");
@@ -253,7 +252,7 @@ async fn a_push_is_a_word_of_its_own_and_a_rejected_one_keeps_the_commit() {
     assert_eq!(tip(), work.head());
     story.hides("ahead");
 
-    // Somebody else is faster.
+    // Another user pushes first.
     work.git("clone -q ../origin.git ../theirs");
     for line in [
         "-C ../theirs config user.name Bob",
@@ -284,7 +283,7 @@ async fn a_push_is_a_word_of_its_own_and_a_rejected_one_keeps_the_commit() {
         .await;
 }
 
-/// Nobody answers where the release says that its definitions are, and the work tree has them.
+/// The remote of the release's definitions does not answer, but the work tree has the definitions.
 #[tokio::test]
 async fn what_the_repository_has_is_planned_without_its_remote() {
     let (mut story, work) = open(Options::default()).await;
@@ -293,14 +292,14 @@ async fn what_the_repository_has_is_planned_without_its_remote() {
         "revision": work.git("rev-parse HEAD"),
         "path": "shop.yaml",
     });
-    let read = yaml::documents("", &work.read("releases/cart-v3.yaml")).unwrap();
+    let read = bounded_yaml::documents("", &work.read("releases/cart-v3.yaml")).unwrap();
     let mut release = read[0].value.clone();
     for field in ["component", "componentTypeDefinition"] {
         let name = release["spec"][field]["name"].clone();
         release["spec"][field] = json!({"name": name, "gitRef": reference});
     }
     release["metadata"]["name"] = "cart-v9".into();
-    work.write("releases/cart-v9.yaml", &yaml::write(&release));
+    work.write("releases/cart-v9.yaml", &bounded_yaml::write(&release));
     let pin = "pins/dev/cart.yaml";
     work.write(pin, &work.read(pin).replace("cart-v3", "cart-v9"));
     work.commit("by reference");
@@ -326,7 +325,7 @@ async fn commits_go_to_the_branch_that_was_named() {
         .await;
     assert_eq!(work.head(), head);
     assert_eq!(work.git("rev-parse --short=12 promo^"), head);
-    // Who runs the same elsewhere does it to the same repository.
+    // The copied command works on the same repository from any directory.
     story.keys("Y").shows("is on the clipboard").await;
     let root = work.root.canonicalize().unwrap();
     let line = format!(

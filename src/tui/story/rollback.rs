@@ -1,4 +1,4 @@
-//! Rollbacks: to what was good, to a release, to a revision.
+//! Rollbacks: to the last good revision, to a release, to a revision.
 
 use super::Story;
 

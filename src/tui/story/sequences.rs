@@ -1,9 +1,9 @@
-//! Random sequences of actions, cancellations, resizes, changes of others and time that passes. Whatever
-//! happened, the UI shows exactly the content that a fresh program shows on the same store, and a frame that
-//! was left out would have been the same.
+//! Random sequences of actions, cancellations, resizes, changes by other users and passing time. After each
+//! sequence, the UI shows exactly the content that a fresh program shows on the same store, and every skipped
+//! frame would have been identical to the frame before.
 //!
 //! Each sequence follows from its seed. `BOWLINE_FULL=1 cargo test --lib story::sequences -- --nocapture`
-//! runs 500 of them; `BOWLINE_SEED=N` runs that one alone and prints its steps.
+//! runs 500 of them; `BOWLINE_SEED=N` runs only that one and prints its steps.
 
 mod steps;
 
@@ -20,8 +20,8 @@ use super::Story;
 use super::shop;
 use crate::api::{ComponentEnvSnapshot, DeploymentPipeline, Environment, Release, ReleasePin};
 use crate::connect::Options;
-use crate::engine::recording::Scribe;
 use crate::engine::world::Key;
+use crate::subjects::release_pin::recording::Scribe;
 use crate::tui::model::Event;
 use crate::tui::picture;
 use crate::tui::roster::Kind;
@@ -30,27 +30,27 @@ use crate::tui::view::view;
 use crate::tui::visible::{self, Glimpse};
 use steps::{Dice, Foreign, PLACES, Step, step};
 
-/// How many sequences the short and the long form run.
+/// The number of sequences in the short and in the long form.
 const SHORT: u64 = 20;
 const FULL: u64 = 500;
-/// How many steps a sequence has.
+/// The number of steps of a sequence.
 const STEPS: usize = 14;
-/// Two programs that do not agree after this long never will.
+/// The time limit for two programs to show the same.
 const AGREE: Duration = Duration::from_secs(20);
-/// How long the test waits for an answer before it asks the runner whether one is due.
+/// The time that the test waits for an answer before it checks whether the runner is still busy.
 const POLL: Duration = Duration::from_millis(2);
-/// The size in which two programs are compared: everything fits.
+/// The size for comparing two programs: everything fits.
 const WIDE: (u16, u16) = (200, 60);
 
-/// A program that goes through a sequence, and the frame that is on its screen.
+/// A program that runs a sequence, and the frame on its screen.
 struct Walk {
     story: Story,
     tom: Client,
     drawn: (Glimpse, String, Timestamp),
     ahead: SignedDuration,
-    /// How many frames were left out.
+    /// The number of skipped frames.
     spared: u64,
-    /// How many plans were confirmed.
+    /// The number of confirmed plans.
     confirmed: u64,
 }
 
@@ -72,7 +72,7 @@ impl Walk {
         walk
     }
 
-    /// Waits until the store has said who we are, and with it what time it is there.
+    /// Waits until the store has reported the user name and its clock.
     async fn known(&mut self) {
         while self.story.model.ground.user.is_empty() {
             let event = self.story.answers.recv().await.unwrap();
@@ -97,7 +97,7 @@ impl Walk {
         }
     }
 
-    /// Takes in what the watches told; a frame that is left out has to be the same.
+    /// Passes the changes from the watches to the model; asserts that a skipped frame is identical.
     fn follow(&mut self) {
         use futures::{FutureExt, StreamExt};
         let mut touched = Vec::new();
@@ -124,7 +124,7 @@ impl Walk {
         assert_eq!(after, *before, "a frame was left out: {touched:?}");
     }
 
-    /// Waits until nothing is under way.
+    /// Waits until no work is running.
     async fn calm(&mut self) {
         loop {
             self.follow();
@@ -167,7 +167,7 @@ impl Walk {
         self.draw();
     }
 
-    /// Takes the first of several choices, and confirms the plan in front or leaves it.
+    /// Chooses the first option, and confirms or leaves the plan in front.
     async fn decide(&mut self, depth: usize, confirm: bool) {
         self.calm().await;
         if self.story.model.over.is_some() {
@@ -183,7 +183,7 @@ impl Walk {
         }
     }
 
-    /// Types what the plan in front demands.
+    /// Types the required input of the plan in front.
     async fn confirm(&mut self) {
         let Some(Screen::Plan(plan)) = self.story.model.stack.last() else {
             return;
@@ -212,7 +212,7 @@ impl Walk {
         self.story.session.who.write().unwrap().ahead = self.ahead;
     }
 
-    /// Does what somebody else would; what the store refuses does not happen.
+    /// Performs a change by another user; ignores a refusal by the store.
     async fn other(&mut self, foreign: Foreign) {
         let tom = self.tom.clone();
         let pins: Api<ReleasePin> = Api::default_namespaced(tom.clone());
@@ -382,7 +382,7 @@ impl Walk {
         fresh
     }
 
-    /// Compares every screen that is open with that of a fresh program.
+    /// Compares every open screen with that of a fresh program.
     async fn agrees(&mut self, seed: u64, steps: &[Step]) {
         self.calm().await;
         self.story.model.over = None;
@@ -390,7 +390,7 @@ impl Walk {
         self.tell(Event::Resize(WIDE.0, WIDE.1));
         let mut fresh = self.fresh().await;
         fresh.tell(Event::Resize(WIDE.0, WIDE.1));
-        // Lists, from the front to the back.
+        // The lists, from front to back.
         while self.story.model.stack.len() > 1 {
             if let Some(Screen::List(list)) = self.story.model.stack.last_mut() {
                 list.roster_mut().unmark();
@@ -423,7 +423,7 @@ impl Walk {
             self.story.model.stack.pop();
             self.draw();
         }
-        // The matrix of the present, with the cursor on the same place.
+        // The matrix of the present, with the cursor on the same cell.
         for _ in 0..4 {
             self.keys("esc");
         }
@@ -437,7 +437,7 @@ impl Walk {
         }
         self.place(&mut fresh);
         self.same(&mut fresh, "the matrix", seed, steps).await;
-        // The matrix of the last change.
+        // The matrix at the last change.
         self.keys("T");
         fresh.keys("T");
         self.calm().await;
@@ -447,7 +447,7 @@ impl Walk {
             .await;
     }
 
-    /// Puts the cursor of a fresh program where ours is, and sorts its rows as ours are.
+    /// Gives a fresh program the same cursor and sort order.
     fn place(&mut self, fresh: &mut Walk) {
         let place = self.story.model.matrix().place();
         let ours = self.story.model.matrix().roster().unwrap();
@@ -466,7 +466,7 @@ impl Walk {
         fresh.tell(Event::Tick);
     }
 
-    /// Waits until both show the same; watches of two programs tell the same at different moments.
+    /// Waits until both show the same: the watches of two programs deliver at different times.
     async fn same(&mut self, fresh: &mut Walk, what: &str, seed: u64, steps: &[Step]) {
         let deadline = tokio::time::Instant::now() + AGREE;
         loop {
@@ -555,7 +555,7 @@ fn drawn_at(story: &Story, now: Timestamp) -> String {
     picture::text(&buffer)
 }
 
-/// Returns the content of the screen in front: its rows, its pane and its totals.
+/// Returns the content of the front screen: its rows, its pane and its totals.
 fn content(story: &mut Story, now: Timestamp) -> String {
     story.model.notice = None;
     let text = drawn_at(story, now);

@@ -1,4 +1,4 @@
-//! The store of a story: a shop of two components in three environments, filled without any controller.
+//! The store of a story: a shop with two components in three environments, filled without a controller.
 
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
@@ -7,11 +7,10 @@ use serde_json::json;
 
 use crate::api::{self, DeploymentPipeline, Release, ReleasePin, names};
 use crate::connect::Connection;
-use crate::engine::actions::release::{self, Source};
-use crate::engine::catalog::Catalog;
-use crate::yaml;
+use crate::subjects::release_pin::actions::release::{self, Source};
+use crate::subjects::release_pin::catalog::Catalog;
 
-/// What runs where in a story, before it begins.
+/// The objects of the shop at the start of a story.
 pub const SHOP: &str = "
 apiVersion: openchoreo.dev/v1alpha1
 kind: Component
@@ -77,7 +76,7 @@ spec:
       targetEnvironmentRefs: [{name: prod}]
 ";
 
-/// Puts the shop into a store.
+/// Writes the shop into a store.
 pub async fn fill(connection: &Connection) {
     let client = &connection.client;
     let kinds: Vec<ApiResource> = api::crds()
@@ -90,7 +89,7 @@ pub async fn fill(connection: &Connection) {
             })
         })
         .collect();
-    for document in yaml::documents("shop", SHOP).unwrap() {
+    for document in bounded_yaml::documents("shop", SHOP).unwrap() {
         let object: DynamicObject = serde_json::from_value(document.value).unwrap();
         let types = object.types.clone().unwrap();
         let kind = kinds
@@ -116,7 +115,7 @@ pub async fn fill(connection: &Connection) {
     }
 }
 
-/// Makes a release of a component.
+/// Creates a release of a component.
 pub async fn released(client: &Client, namespace: &str, component: &str, version: &str) {
     let catalog = Catalog::fetch(client, namespace, component).await.unwrap();
     let mut definitions = catalog.definitions(component).unwrap();
@@ -129,7 +128,7 @@ pub async fn released(client: &Client, namespace: &str, component: &str, version
         .unwrap();
 }
 
-/// Says what is kept whatever nobody needs.
+/// Sets the retention of the pipeline.
 pub async fn retains(client: &Client, retention: serde_json::Value) {
     let pipelines: Api<DeploymentPipeline> = Api::default_namespaced(client.clone());
     let patch = Patch::Merge(json!({"spec": {"retention": retention}}));
@@ -139,7 +138,7 @@ pub async fn retains(client: &Client, retention: serde_json::Value) {
         .unwrap();
 }
 
-/// Pins releases one after the other, each of which was healthy.
+/// Creates a ReleasePin with a history of releases, each of them healthy.
 pub async fn pinned(client: &Client, component: &str, environment: &str, history: &[&str]) {
     let pins: Api<ReleasePin> = Api::default_namespaced(client.clone());
     let name = names::pin(component, environment);
@@ -182,7 +181,7 @@ pub async fn pinned(client: &Client, component: &str, environment: &str, history
     settled(client, component, environment, json!(outcomes)).await;
 }
 
-/// Writes what a controller would: that the pin was seen as it is, and is ready.
+/// Writes the status that a controller would write: the current generation is observed and ready.
 pub async fn settled(
     client: &Client,
     component: &str,

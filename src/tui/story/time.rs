@@ -1,4 +1,4 @@
-//! The past: the matrix as of a moment, what changed around an incident, and its timeline.
+//! The past: the matrix at a past time, the changes around an incident, and its timeline.
 
 use super::Story;
 

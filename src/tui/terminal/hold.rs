@@ -1,7 +1,7 @@
-//! The one thing that must not be forgotten: how to give the terminal back.
+//! The global state that restores the terminal.
 //!
-//! It is kept where a panic and a signal find it, for neither can ask the run loop. Whoever comes first
-//! gives it back; whoever comes second finds nothing to do.
+//! A panic hook and a signal handler must find it, because neither can ask the event loop. The first caller
+//! restores the terminal; a second call does nothing.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, Once, PoisonError};
@@ -19,18 +19,18 @@ struct Held {
 
 impl Held {
     fn give_back(mut self) {
-        // Where the terminal has gone there is nobody to tell.
+        // If the terminal is gone, there is nobody to report the error to.
         let _ = self.out.write_all(&self.leave);
         let _ = self.out.flush();
         let _ = disable_raw_mode();
     }
 }
 
-/// A hold on the terminal; dropping it gives it back.
+/// Control over the terminal; dropping it restores the terminal.
 pub struct Hold(());
 
 impl Hold {
-    /// Takes the terminal: keys come unchanged, and its modes are set.
+    /// Takes the terminal over: raw mode, and the modes of `options`.
     pub fn take(out: Box<dyn Write + Send>, options: &Options) -> io::Result<Hold> {
         restore_on_panic();
         enable_raw_mode()?;
@@ -39,9 +39,10 @@ impl Hold {
         Ok(hold)
     }
 
-    /// Takes it again, after somebody else had it.
+    /// Takes the terminal over again, after another program used it.
     pub fn take_again(&mut self, out: Box<dyn Write + Send>, options: &Options) -> io::Result<()> {
-        // The shell may have changed it meanwhile, unseen by who would find it raw already.
+        // The shell may have changed the mode, and `enable_raw_mode` does nothing if it believes that raw
+        // mode is on.
         let _ = disable_raw_mode();
         enable_raw_mode()?;
         self.enter(out, options)
@@ -57,12 +58,12 @@ impl Hold {
         entered
     }
 
-    /// Gives it back for a while.
+    /// Restores the terminal for some time.
     pub fn give_back(&mut self) {
         restore();
     }
 
-    /// Tells whether nobody has given it back: a panic on another thread does.
+    /// Returns whether the terminal is still under control: a panic on another thread restores it.
     pub fn is_held(&self) -> bool {
         is_held()
     }
@@ -74,14 +75,14 @@ impl Drop for Hold {
     }
 }
 
-/// Tells whether the terminal is held.
+/// Returns whether the terminal is under control.
 pub fn is_held() -> bool {
     HELD.lock()
         .unwrap_or_else(PoisonError::into_inner)
         .is_some()
 }
 
-/// Gives the terminal back, if it is held.
+/// Restores the terminal, if it is under control.
 pub fn restore() {
     let held = HELD.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(held) = held {
@@ -89,7 +90,8 @@ pub fn restore() {
     }
 }
 
-/// Has a panic print its message on the terminal as it was, not on a screen that is about to go.
+/// Restores the terminal before a panic prints its message; otherwise the message would be lost with the
+/// screen.
 fn restore_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,8 +1,8 @@
-//! What comes from a terminal: keys, pastes, sizes, signals, and the answer about its background.
+//! The input from a terminal: keys, pastes, sizes, signals, and the answer about its background.
 //!
-//! Everything that is there is taken at once, so that a burst of keys costs one frame. Releases of keys
-//! are nobody's business. The answer about the background arrives as if somebody had typed it; it is
-//! told from keys here and never runs anything.
+//! All available input is read at once, so that a burst of keys costs one frame. Key releases are ignored.
+//! The terminal sends the answer about its background as if the user had typed it; this module separates it
+//! from keys, so it never runs an action.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,30 +19,30 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::osc::{self, Rgb};
 use super::signals::Signal;
 
-/// More than this at once, and a frame is drawn in between.
+/// The largest number of inputs before a frame is drawn.
 const BURST: usize = 1024;
 
-/// An answer is no longer than this.
+/// The largest length of an answer, in characters.
 const LONGEST_ANSWER: usize = 64;
 
-/// Something that happened at the terminal.
+/// An input from the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// A key was pressed, or repeats.
+    /// A key was pressed, or it repeats.
     Key(KeyEvent),
-    /// A text was pasted in one piece.
+    /// A pasted text.
     Paste(String),
-    /// The mouse did something.
+    /// A mouse event.
     Mouse(MouseEvent),
-    /// The terminal came to the front, or went behind.
+    /// The terminal gained or lost the focus.
     Focus(bool),
-    /// It has another size.
+    /// The terminal has a new size.
     Resize(Size),
-    /// It tells the colour of its background.
+    /// The colour of the terminal's background.
     Background(Rgb),
-    /// A signal came.
+    /// A signal.
     Signal(Signal),
-    /// The terminal is gone.
+    /// The terminal is closed.
     Gone,
 }
 
@@ -56,7 +56,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Reads the terminal of the program; `asked` says whether an answer about its background may come.
+    /// Reads the terminal of the program; `asked` says whether to expect an answer about its background.
     pub fn of_terminal(signals: UnboundedReceiver<Signal>, asked: bool) -> Events {
         Events::of(EventStream::new().boxed(), signals, asked)
     }
@@ -79,8 +79,8 @@ impl Events {
         }
     }
 
-    /// Waits until something happens and returns all that has happened; nothing is lost when the wait is
-    /// given up. After [`Input::Gone`] it waits for ever.
+    /// Waits for input and returns all of it. Dropping the future loses nothing. After [`Input::Gone`] it
+    /// waits forever.
     pub async fn next(&mut self) -> Vec<Input> {
         std::future::poll_fn(|context| {
             self.gather(context);
@@ -92,7 +92,7 @@ impl Events {
         .await
     }
 
-    /// Waits for the colour of the background, but never for long; what else comes is kept for later.
+    /// Waits for the colour of the background, at most this long; keeps other input for later.
     pub async fn background(&mut self, longest: Duration) -> Option<Rgb> {
         let told = std::future::poll_fn(|context| {
             self.gather(context);
@@ -109,7 +109,7 @@ impl Events {
         tokio::time::timeout(longest, told).await.ok().flatten()
     }
 
-    /// Takes everything that is there, and has the task woken by the next.
+    /// Reads all available input, and registers the task for the next.
     fn gather(&mut self, context: &mut Context<'_>) {
         while let Poll::Ready(Some(signal)) = self.signals.poll_recv(context) {
             self.waiting.push_back(Input::Signal(signal));
@@ -117,7 +117,7 @@ impl Events {
         while !self.is_gone && self.waiting.len() < BURST {
             match self.keys.poll_next_unpin(context) {
                 Poll::Ready(Some(Ok(event))) => self.answers.take(event, &mut self.waiting),
-                // One sequence that nobody knows; the next may be known.
+                // An unknown sequence: skip it, the next one may be known.
                 Poll::Ready(Some(Err(error))) if error.kind() == io::ErrorKind::Other => {}
                 Poll::Ready(Some(Err(_)) | None) => {
                     self.is_gone = true;
@@ -132,7 +132,7 @@ impl Events {
     }
 }
 
-/// Tells the answer about the background from keys: `alt-]`, `11;rgb:...`, and `alt-\` or `ctrl-g`.
+/// Separates the answer about the background from keys: `alt-]`, `11;rgb:...`, and `alt-\` or `ctrl-g`.
 #[derive(Default)]
 struct Answers {
     asked: bool,
@@ -184,14 +184,14 @@ impl Answers {
         }
     }
 
-    /// It was no answer: these were keys.
+    /// It was not an answer: pass the keys on.
     fn release(&mut self, into: &mut VecDeque<Input>) {
         into.extend(self.held.drain(..).map(Input::Key));
         self.text.clear();
     }
 }
 
-/// Of sizes and of places of the mouse only the newest counts.
+/// Of consecutive sizes and mouse positions, only the newest is kept.
 fn push(event: Event, into: &mut VecDeque<Input>) {
     let input = match event {
         Event::Key(key) => Input::Key(key),
@@ -230,7 +230,7 @@ mod tests {
         Event::Key(KeyEvent::new(KeyCode::Char(code), modifiers))
     }
 
-    /// Types as crossterm tells it: `^` before a key is alt, a bell is ctrl-g.
+    /// Converts text to events as crossterm reports it: `^` before a key is alt, a bell is ctrl-g.
     fn typed(text: &str) -> Vec<Event> {
         let mut alt = KeyModifiers::NONE;
         let mut events = Vec::new();
@@ -269,12 +269,12 @@ mod tests {
             ("^]11;rgb:1e1e/1e1e/2e2e^\\", "<30,30,46>"),
             ("^]11;rgb:ff/ff/ff\x07", "<255,255,255>"),
             ("j^]11;rgba:0/0/0/f^\\k", "j<0,0,0>k"),
-            // Somebody typed it, up to the key that cannot be part of an answer.
+            // The user typed it: the last key cannot be part of an answer.
             ("^]x", "^]x"),
             ("^]11x", "^]11x"),
             ("^]11;rgb:zz", "^]11;rgb:zz"),
             ("^]11;rgb:1/2^\\", "^]11;rgb:1/2^\\"),
-            // There is one answer; what looks like a second is keys.
+            // There is only one answer; a second one is keys.
             ("^]11;rgb:0/0/0\x07^]j", "<0,0,0>^]j"),
         ] {
             assert_eq!(told(typed(keys)), expected, "{keys:?}");

@@ -1,25 +1,25 @@
-//! Links, which a grid of cells cannot carry: a screen hands them over beside its cells.
+//! Links, which a grid of cells cannot hold: a screen passes them beside its cells.
 //!
-//! A link that appears, moves or goes makes its cells be written again, also when their text stays.
+//! If a link appears, moves or disappears, its cells are written again, even if their text stays the same.
 
 use std::ops::Range;
 
 use ratatui::layout::Rect;
 
-/// Longer addresses are taken for an attack by some terminals, and are not opened by others.
+/// Some terminals treat longer addresses as an attack, others do not open them.
 const LONGEST: usize = 2048;
 
-/// Cells that lead somewhere when they are clicked.
+/// Cells that open an address on a click.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Where the cells are.
+    /// The area of the cells.
     pub area: Rect,
     url: String,
 }
 
 impl Link {
-    /// Makes a link of an address that is safe to write and to open: `http` or `https`, printable, not
-    /// endless. Others make none.
+    /// Returns a link if the address is safe to write and to open: `http` or `https`, printable, not too
+    /// long.
     pub fn new(area: Rect, url: &str) -> Option<Link> {
         let is_web = url.starts_with("https://") || url.starts_with("http://");
         let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic());
@@ -29,13 +29,14 @@ impl Link {
         })
     }
 
-    /// Returns where it leads.
+    /// Returns the address.
     pub fn url(&self) -> &str {
         &self.url
     }
 }
 
-/// Finds addresses of the web in a text: each up to the next blank or quote, without what ends a sentence.
+/// Finds web addresses in a text: each ends at the next blank or quote, without the punctuation of the
+/// sentence.
 pub fn addresses(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -55,14 +56,14 @@ pub fn addresses(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Writes what begins a link, or ends the one before when there is none.
+/// Writes the sequence that starts a link; None ends the current link.
 pub fn begin(url: Option<&str>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\x1b]8;;");
     out.extend_from_slice(url.unwrap_or_default().as_bytes());
     out.extend_from_slice(b"\x1b\\");
 }
 
-/// Finds the areas whose link is not the one that they had.
+/// Returns the areas whose link differs from before.
 pub fn changed(before: &[Link], now: &[Link]) -> Vec<Rect> {
     let gone = before.iter().filter(|link| !now.contains(link));
     let new = now.iter().filter(|link| !before.contains(link));

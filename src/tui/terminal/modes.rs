@@ -1,25 +1,25 @@
-//! What a terminal is asked to do while the program has it, and how each is taken back.
+//! The modes that bowline sets on a terminal, and the sequences that reset them.
 //!
-//! Only what `TERM` lets us expect is asked for. Whether the terminal knows a mode is not queried: one
-//! that does not ignores it, and a query would make the start wait for an answer that may never come.
+//! `TERM` decides which modes are set. bowline does not query the terminal: a terminal ignores an unknown
+//! mode, and a query would delay the start by an answer that may never come.
 
 use super::osc::{ASK_BACKGROUND, Between};
 
-/// What to ask of a terminal.
+/// The modes to set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Whether the mouse is wanted; without it, text is selected as everywhere else.
+    /// Whether to use the mouse; without it, the terminal's own text selection works.
     pub mouse: bool,
-    /// Whether keys may come in the form that tells `ctrl-i` from `tab`.
+    /// Whether to use the keyboard protocol that distinguishes `ctrl-i` from `tab`.
     pub keyboard: bool,
-    /// Whether it takes OSC sequences: title, copy, links, the question about its background.
+    /// Whether the terminal understands OSC sequences: title, copy, links, the question about its background.
     pub osc: bool,
-    /// What is in between.
+    /// The multiplexer between bowline and the terminal.
     pub between: Between,
 }
 
 impl Options {
-    /// Reads what `TERM` and `TMUX` tell; `None` for a terminal that cannot move its cursor.
+    /// Derives the modes from `TERM` and `TMUX`; `None` for a terminal that cannot move its cursor.
     pub fn of(term: &str, in_tmux: bool, mouse: bool) -> Option<Options> {
         let family = term.split(['-', '.']).next().unwrap_or_default();
         let options = |keyboard, osc, between| Options {
@@ -33,21 +33,22 @@ impl Options {
             _ if in_tmux => Some(options(true, true, Between::Tmux)),
             "tmux" => Some(options(true, true, Between::Tmux)),
             "screen" => Some(options(false, true, Between::Screen)),
-            // The consoles of kernels, and real terminals.
+            // Kernel consoles and hardware terminals.
             "linux" | "cons25" | "sun" | "vt52" | "vt100" | "vt102" | "vt220" | "vt320"
             | "ansi" => Some(options(false, false, Between::Nothing)),
             _ => Some(options(true, true, Between::Nothing)),
         }
     }
 
-    /// Writes what takes the terminal: its other screen, pastes in one piece, focus, keys, no cursor.
+    /// Returns the sequences that take over the terminal: alternate screen, bracketed paste, focus, keyboard,
+    /// hidden cursor.
     pub fn enter(&self) -> Vec<u8> {
         let mut out = b"\x1b[?1049h\x1b[?2004h\x1b[?1004h".to_vec();
         if self.mouse {
             out.extend_from_slice(b"\x1b[?1000h\x1b[?1002h\x1b[?1006h");
         }
         if self.osc {
-            // The title as it was is kept by the terminal.
+            // The terminal stores the old title on its stack.
             out.extend_from_slice(b"\x1b[22;2t");
         }
         if self.keyboard {
@@ -57,7 +58,7 @@ impl Options {
         out
     }
 
-    /// Writes the question about the background, where it can be asked.
+    /// Returns the question about the background; empty if the terminal cannot answer.
     pub fn ask(&self) -> &'static [u8] {
         match self.osc {
             true => ASK_BACKGROUND,
@@ -65,16 +66,16 @@ impl Options {
         }
     }
 
-    /// Writes what gives it back, also out of the middle of a frame.
+    /// Returns the sequences that restore the terminal, even in the middle of a frame.
     pub fn leave(&self) -> Vec<u8> {
         let mut out = Vec::new();
         if self.osc {
-            // Ends whatever string a frame was cut off in, then a link.
+            // Ends an unfinished string sequence, then a link.
             out.extend_from_slice(b"\x1b\\\x1b]8;;\x1b\\");
         }
         out.extend_from_slice(b"\x1b[?2026l\x1b[m");
         if self.keyboard {
-            // There is one stack for each screen, so before the screen is left.
+            // Each screen has its own keyboard stack, so reset it before leaving the screen.
             out.extend_from_slice(b"\x1b[<u");
         }
         if self.osc {
@@ -139,7 +140,7 @@ mod tests {
                     modes
                 };
                 let mut set = modes(&enter, 'h');
-                // A cursor that was hidden is shown, and a frame that was begun is ended.
+                // A hidden cursor is shown, and an unfinished frame is ended.
                 set.extend(modes(&enter, 'l'));
                 set.push("2026".to_owned());
                 set.sort();

@@ -1,7 +1,7 @@
-//! What is said to the terminal itself rather than drawn: copy, title, the question about its background.
+//! Sequences for the terminal itself: copy, title, the question about its background.
 //!
-//! Text that goes in here comes from clusters too. It is encoded or cleaned so that it cannot end the
-//! sequence that carries it.
+//! Some of the text comes from clusters. It is encoded or cleaned so that it cannot end the sequence that
+//! carries it.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,19 +9,19 @@ use thiserror::Error;
 
 use crate::text;
 
-/// xterm and tmux drop what is longer, without a word.
+/// xterm and tmux silently drop longer sequences.
 const LONGEST_COPY: usize = 74_994;
 
-/// screen passes no longer string on.
+/// The longest string that GNU screen passes on.
 const SCREEN_CHUNK: usize = 700;
 
-/// A title beyond this is of no use to anybody.
+/// The largest width of a title, in columns.
 const LONGEST_TITLE: usize = 120;
 
-/// What stands between the program and the terminal, and has to be asked to pass sequences on.
+/// The multiplexer between bowline and the terminal, which must be told to pass sequences on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Between {
-    /// Nothing.
+    /// No multiplexer.
     #[default]
     Nothing,
     /// tmux.
@@ -30,40 +30,40 @@ pub enum Between {
     Screen,
 }
 
-/// Why a text was not copied.
+/// The reasons why a text was not copied.
 #[derive(Debug, Error)]
 pub enum CopyError {
-    /// Terminals would drop it silently.
+    /// Terminals would silently drop the text.
     #[error("{} is too much to copy through the terminal (limit {})", text::bytes(*.length as u64), text::bytes(*.limit as u64))]
     TooLong {
-        /// The bytes that were to be copied.
+        /// The length of the text in bytes.
         length: usize,
-        /// The bytes that terminals take.
+        /// The largest length that terminals accept, in bytes.
         limit: usize,
     },
-    /// The terminal has no such sequences.
+    /// The terminal has no sequence for copying.
     #[error("this terminal cannot copy: it does not support OSC sequences")]
     NotThere,
-    /// It could not be written.
+    /// Writing to the terminal failed.
     #[error("cannot write to the terminal: {0}")]
     Write(#[from] std::io::Error),
 }
 
-/// A colour as terminals tell it.
+/// A colour, as a terminal reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rgb {
-    /// How red, of 255.
+    /// Red, 0 to 255.
     pub red: u8,
-    /// How green, of 255.
+    /// Green, 0 to 255.
     pub green: u8,
-    /// How blue, of 255.
+    /// Blue, 0 to 255.
     pub blue: u8,
 }
 
-/// Asks for the colour of the background; the answer comes as input, or never.
+/// Asks for the colour of the background; the terminal answers as input, or never.
 pub const ASK_BACKGROUND: &[u8] = b"\x1b]11;?\x1b\\";
 
-/// Makes the sequences that put a text into the clipboard.
+/// Returns the sequences that copy a text to the clipboard.
 pub fn copy(text: &str, between: Between) -> Result<Vec<u8>, CopyError> {
     let encoded = STANDARD.encode(text);
     if encoded.len() > LONGEST_COPY {
@@ -75,7 +75,7 @@ pub fn copy(text: &str, between: Between) -> Result<Vec<u8>, CopyError> {
     let sequence = format!("\x1b]52;c;{encoded}\x1b\\").into_bytes();
     Ok(match between {
         Between::Nothing => sequence,
-        // tmux takes the plain form with set-clipboard, the wrapped one with allow-passthrough.
+        // tmux accepts the plain form with set-clipboard, and the wrapped form with allow-passthrough.
         Between::Tmux => [sequence.clone(), tmux(&sequence)].concat(),
         Between::Screen => screen(&sequence),
     })
@@ -94,7 +94,7 @@ fn tmux(sequence: &[u8]) -> Vec<u8> {
 }
 
 fn screen(sequence: &[u8]) -> Vec<u8> {
-    // The end of the inner sequence would end the outer one, so it ends with BEL.
+    // The terminator of the inner sequence would end the outer one, so the inner one ends with BEL.
     let inner = sequence.strip_suffix(b"\x1b\\").unwrap_or(sequence);
     let inner = [inner, b"\x07"].concat();
     let mut out = Vec::new();
@@ -106,25 +106,25 @@ fn screen(sequence: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Makes the sequence that names the window.
+/// Returns the sequence that sets the window title.
 pub fn title(name: &str) -> Vec<u8> {
     let name = text::fit(name, LONGEST_TITLE);
     format!("\x1b]2;{name}\x1b\\").into_bytes()
 }
 
-/// Reads what follows `11;` in an answer about the background: `rgb:1e1e/1e1e/2e2e` and shorter forms.
+/// Reads the answer about the background after `11;`: `rgb:1e1e/1e1e/2e2e` and shorter forms.
 pub fn background(answer: &str) -> Option<Rgb> {
     let channels = answer
         .strip_prefix("rgb:")
         .or_else(|| answer.strip_prefix("rgba:"))?;
     let mut channels = channels.split('/').map(channel);
     let (red, green, blue) = (channels.next()??, channels.next()??, channels.next()??);
-    // How opaque it is may follow, and nothing else.
+    // An opacity may follow, and nothing else.
     let opacity = channels.next().is_none_or(|channel| channel.is_some());
     (opacity && channels.next().is_none()).then_some(Rgb { red, green, blue })
 }
 
-/// Reads one to four hex digits as a part of their largest number.
+/// Reads one to four hex digits, scaled to 255.
 fn channel(digits: &str) -> Option<u8> {
     if digits.is_empty() || digits.len() > 4 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;

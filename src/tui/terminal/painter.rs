@@ -1,14 +1,14 @@
-//! The last hand before the terminal: changed cells to bytes, as few as it takes.
+//! The last layer before the terminal: turns changed cells into as few bytes as possible.
 //!
-//! ratatui's own backend for crossterm moves the cursor with the long form, sets both colours when one of
-//! them changes, says each attribute in a sequence of its own, colours blanks, and takes all back after
-//! every frame. On a slow link these are most of the bytes, and a moved selection has to fit into 2 KB at
-//! 200x60. So this backend remembers where the cursor is and what it draws with, from frame to frame,
-//! writes what differs, and draws what looks alike in a row together where that is shorter. The tests
-//! compare both on the same frames.
+//! ratatui's own crossterm backend moves the cursor with the long form, sets both colours when one of them
+//! changes, writes each attribute as a separate sequence, colours blanks, and resets everything after each
+//! frame. On a slow connection these are most of the bytes, and a moved selection must fit into 2 KB at
+//! 200x60. So this backend remembers the cursor and the style from frame to frame, writes only differences,
+//! and writes equal styles of a row together if that is shorter. The tests compare both backends on the same
+//! frames.
 //!
-//! It is also the last gate: nothing that steers a terminal leaves it as the text of a cell, whatever the
-//! screens above forgot to clean.
+//! It is also the last safety check: the text of a cell never contains a control sequence, even if a screen
+//! forgot to clean it.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,23 +21,23 @@ use super::links::{self, Link};
 use super::pen::{self, Look, PLAIN};
 use super::symbol::Symbol;
 
-/// What a frame needs at most, as a rule; a larger one is still written at once.
+/// The usual largest size of a frame in bytes; a larger frame is still one write.
 const FRAME: usize = 64 * 1024;
 
 const BEGIN: &[u8] = b"\x1b[?2026h";
 const END: &[u8] = b"\x1b[?2026l";
 
-/// The links of the frame that is being drawn, set while its cells are not yet written.
+/// The links of the current frame, set before its cells are written.
 pub type Links = Arc<Mutex<Vec<Link>>>;
 
-/// Where the cursor is; a part that cannot be told has to be said before the next cell.
+/// The position of the cursor; an unknown part must be written before the next cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Cursor {
     column: Option<u16>,
     row: Option<u16>,
 }
 
-/// A backend that collects a frame and writes it in one piece.
+/// A backend that collects a frame and writes it at once.
 pub struct Painter {
     out: Box<dyn Write + Send>,
     frame: Vec<u8>,
@@ -52,7 +52,7 @@ pub struct Painter {
 }
 
 impl Painter {
-    /// Paints on a terminal of a size whose cursor is hidden.
+    /// Returns a painter for a terminal of this size, whose cursor is hidden.
     pub fn new(out: Box<dyn Write + Send>, size: Size, links: Links) -> Painter {
         Painter {
             out,
@@ -68,13 +68,13 @@ impl Painter {
         }
     }
 
-    /// Changes the size that the next frame has.
+    /// Changes the size of the next frame.
     pub fn resize(&mut self, size: Size) {
         self.size = size;
         self.cursor = Cursor::default();
     }
 
-    /// Forgets what the terminal draws with and where its cursor is: somebody else had it.
+    /// Forgets the style and the cursor position of the terminal, because another program used it.
     pub fn forget(&mut self) {
         self.cursor = Cursor::default();
         self.shows_cursor = false;
@@ -83,12 +83,12 @@ impl Painter {
         self.frame.clear();
     }
 
-    /// Returns the bytes of the last frame, and of everything so far.
+    /// Returns the bytes of the last frame, and of all frames.
     pub fn bytes(&self) -> (usize, u64) {
         (self.last, self.total)
     }
 
-    /// Writes the frame, which the terminal shows in one go; one without changes writes nothing.
+    /// Writes the frame, which the terminal shows at once; a frame without changes writes nothing.
     pub fn send(&mut self) -> io::Result<()> {
         self.last = 0;
         if self.frame.is_empty() {
@@ -105,7 +105,7 @@ impl Painter {
         sent
     }
 
-    /// Writes something that draws nothing, outside of frames.
+    /// Writes a sequence that draws nothing, outside of frames.
     pub fn say(&mut self, sequence: &[u8]) -> io::Result<()> {
         self.write(sequence)
     }
@@ -116,16 +116,15 @@ impl Painter {
         self.out.flush()
     }
 
-    /// Writes the changed cells of a row in the shorter of two orders: as they stand, or all that look
-    /// alike after each other. Where colours are long and alternate, going back is shorter than colouring
-    /// again.
+    /// Writes the changed cells of a row in the shorter of two orders: from left to right, or grouped by
+    /// style. If colours are long and alternate, moving the cursor back is shorter than changing the colour.
     fn row(&mut self, row: &[(u16, u16, &Cell)]) {
         let looks = alike(row);
         let before = (self.frame.len(), self.cursor, self.look, self.link.clone());
         for (x, y, cell) in row {
             self.put(*x, *y, cell);
         }
-        // Each look once, and a move for each change between them, is what the other order costs.
+        // Grouping costs each style once, and a cursor move for each change between styles.
         if looks.len() * 2 > changes(row) {
             return;
         }
@@ -163,17 +162,17 @@ impl Painter {
                 column: Some(after),
                 row: Some(y),
             },
-            // At the edge it waits to wrap; how a terminal moves on from there differs.
+            // At the right edge the cursor waits to wrap; terminals differ in the next position.
             (true, false) | (false, true) => Cursor {
                 column: None,
                 row: Some(y),
             },
-            // Drawn wider than we think, it has wrapped.
+            // If the terminal drew the character wider than expected, the cursor has wrapped.
             (false, false) => Cursor::default(),
         };
     }
 
-    /// Moves the cursor in the shortest way.
+    /// Moves the cursor with the shortest sequence.
     fn move_to(&mut self, x: u16, y: u16) {
         let Cursor { column, row } = self.cursor;
         let (from, to) = (row.map(u32::from), u32::from(y));
@@ -223,7 +222,7 @@ impl Painter {
     }
 }
 
-/// The looks of a row, in the order in which they come.
+/// Returns the styles of a row, in the order of their first use.
 fn alike(row: &[(u16, u16, &Cell)]) -> Vec<Look> {
     let mut looks: Vec<Look> = Vec::new();
     for (_, _, cell) in row {
@@ -235,7 +234,7 @@ fn alike(row: &[(u16, u16, &Cell)]) -> Vec<Look> {
     looks
 }
 
-/// How often the look changes along a row.
+/// Returns the number of style changes along a row.
 fn changes(row: &[(u16, u16, &Cell)]) -> usize {
     let differ = |pair: &&[(u16, u16, &Cell)]| match pair {
         [(_, _, one), (_, _, other)] => Look::of(one) != Look::of(other),
@@ -295,7 +294,7 @@ impl Backend for Painter {
     }
 
     fn clear_region(&mut self, clear_type: ClearType) -> io::Result<()> {
-        // Terminals clear with the colour that they draw with.
+        // Terminals clear with the current colour.
         pen::change(self.look, PLAIN, &mut self.frame);
         self.look = PLAIN;
         self.frame.extend_from_slice(match clear_type {
@@ -319,7 +318,7 @@ impl Backend for Painter {
         })
     }
 
-    /// Nothing is written before [`Painter::send`].
+    /// Does nothing: only [`Painter::send`] writes.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -1,25 +1,25 @@
-//! From one look of a cell to the next in as few bytes as it takes.
+//! Changes the style of a terminal with as few bytes as possible.
 //!
-//! Every change is one sequence. Where taking attributes away one by one is longer than beginning anew,
-//! it begins anew. Only SGR is written here, and nothing but digits, `;` and `:` stands in it.
+//! Every change is one sequence. If removing attributes one by one is longer than a reset, it resets. Only
+//! SGR sequences are written here, with nothing but digits, `;` and `:` in them.
 
 use ratatui::buffer::Cell;
 use ratatui::style::{Color, Modifier};
 
-/// How a cell is drawn, apart from what stands in it.
+/// The style of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     /// The colour of the text.
     pub fg: Color,
-    /// The colour behind it.
+    /// The background colour.
     pub bg: Color,
-    /// The colour of the line under it.
+    /// The colour of the underline.
     pub line: Color,
-    /// Bold, dim, reversed and the like.
+    /// Bold, dim, reversed and similar attributes.
     pub modifier: Modifier,
 }
 
-/// What a terminal draws with after a reset.
+/// The style of a terminal after a reset.
 pub const PLAIN: Look = Look {
     fg: Color::Reset,
     bg: Color::Reset,
@@ -27,7 +27,7 @@ pub const PLAIN: Look = Look {
     modifier: Modifier::empty(),
 };
 
-/// Attributes with the parameter that sets each, and the one that takes it away.
+/// The attributes, each with the parameter that sets it and the one that removes it.
 const ATTRIBUTES: [(Modifier, &str, &str); 9] = [
     (Modifier::BOLD, "1", "22"),
     (Modifier::DIM, "2", "22"),
@@ -40,13 +40,13 @@ const ATTRIBUTES: [(Modifier, &str, &str); 9] = [
     (Modifier::CROSSED_OUT, "9", "29"),
 ];
 
-/// Attributes that show on a blank as well.
+/// The attributes that are visible on a blank.
 const ON_BLANKS: Modifier = Modifier::UNDERLINED
     .union(Modifier::REVERSED)
     .union(Modifier::CROSSED_OUT);
 
 impl Look {
-    /// Returns the look of a cell.
+    /// Returns the style of a cell.
     pub fn of(cell: &Cell) -> Look {
         Look {
             fg: cell.fg,
@@ -56,7 +56,7 @@ impl Look {
         }
     }
 
-    /// Tells whether a blank looks the same in both: the colour of text that is not there does not count.
+    /// Returns whether a blank looks the same in both styles: the text colour does not matter on a blank.
     pub fn same_blank(self, other: Look) -> bool {
         let shown = |look: Look| look.modifier.intersection(ON_BLANKS);
         self.bg == other.bg
@@ -65,7 +65,7 @@ impl Look {
     }
 }
 
-/// Writes what makes a terminal that draws with one look draw with another.
+/// Writes the sequence that changes the style of a terminal.
 pub fn change(from: Look, to: Look, out: &mut Vec<u8>) {
     if from == to {
         return;
@@ -82,7 +82,7 @@ pub fn change(from: Look, to: Look, out: &mut Vec<u8>) {
         false => onwards,
     };
     out.extend_from_slice(b"\x1b[");
-    // A lone 0 goes without saying.
+    // A lone 0 is the default and can be omitted.
     if shorter.text != "0" {
         out.extend_from_slice(shorter.text.as_bytes());
     }
@@ -107,7 +107,7 @@ impl Parameters {
         for (attribute, _, off) in ATTRIBUTES {
             if left.contains(attribute) && !to.contains(attribute) {
                 self.push(off);
-                // One parameter takes bold and dim away, and one both ways to blink.
+                // One parameter removes both bold and dim, and one both kinds of blink.
                 for (other, _, same) in ATTRIBUTES {
                     if same == off {
                         left.remove(other);
@@ -157,7 +157,7 @@ fn colour(colour: Color, ground: Ground) -> String {
     }
 }
 
-/// With colons, which a terminal that does not know the colour of a line skips as one parameter.
+/// With colons: a terminal that does not know underline colours skips the whole parameter.
 fn line_colour(colour: Color) -> String {
     match colour {
         Color::Rgb(red, green, blue) => format!("58:2::{red}:{green}:{blue}"),
@@ -166,7 +166,7 @@ fn line_colour(colour: Color) -> String {
     }
 }
 
-/// Returns the place of a colour in the palette of 256; a colour that has none is the first.
+/// Returns the index of a colour in the palette of 256; 0 for a colour without one.
 pub fn index(colour: Color) -> u8 {
     match colour {
         Color::Indexed(index) => index,

@@ -1,7 +1,7 @@
-//! Signals: those that end the program, those that put it to sleep, and the one that it aborts with.
+//! Signals: those that end the program, those that stop it, and SIGABRT.
 //!
-//! A thread of its own answers them, so that the terminal comes back also when the run loop hangs. The
-//! loop is told first: it has two seconds to end in order.
+//! A separate thread handles them, so that the terminal is restored even if the event loop hangs. The event
+//! loop gets the signal first: it has two seconds to end in order.
 
 use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::OwnedFd;
@@ -17,25 +17,26 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 use super::hold;
 
-/// How long the run loop may take to end.
+/// The time limit for the event loop to end.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What a signal asks for.
+/// The request of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// To end; the number is what [`end_by`] takes.
+    /// End the program; the number is the argument of [`end_by`].
     End(i32),
-    /// To give the terminal to the shell and sleep.
+    /// Return the terminal to the shell and stop.
     Stop,
-    /// To take the terminal again.
+    /// Take the terminal over again.
     Continued,
 }
 
-/// Begins to answer signals, for as long as the program lives.
+/// Starts to handle signals, until the program ends.
 pub fn watch() -> io::Result<UnboundedReceiver<Signal>> {
     let ends = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
     let mut signals = Signals::new([SIGABRT, SIGTSTP, SIGCONT].iter().chain(&ends))?;
-    // After the thread is told, whoever aborts has to wait for it.
+    // Registered after the signals above: the signal thread is notified first, then the aborting thread waits
+    // for it.
     let gate = gate_of_abort()?;
     let (tell, told) = mpsc::unbounded_channel();
     std::thread::Builder::new()
@@ -77,20 +78,20 @@ fn answer(signal: i32, tell: &UnboundedSender<Signal>, gate: &PipeReader, has_en
     }
 }
 
-/// Gives the terminal back and ends the program as if the signal had not been caught.
+/// Restores the terminal and ends the program as if the signal had not been caught.
 pub fn end_by(signal: i32) {
     hold::restore();
     let _ = emulate_default_handler(signal);
 }
 
-/// Makes a thread that aborts wait inside its own signal handler until the terminal is back.
+/// Makes an aborting thread wait inside its own signal handler until the terminal is restored.
 ///
-/// A handler may do little more than write to a pipe, and the process is gone when it returns. So it is
-/// given a pipe that is full: it waits until [`open_gate`] makes room.
+/// A signal handler can do little more than write to a pipe, and the process is gone when it returns. So the
+/// pipe is full: the write blocks until [`open_gate`] makes room.
 fn gate_of_abort() -> io::Result<PipeReader> {
     let (reader, mut writer) = io::pipe()?;
     pipe::register(SIGABRT, OwnedFd::from(writer.try_clone()?))?;
-    // Registering made it one that never waits.
+    // Registering made the pipe non-blocking.
     let flags = fcntl_getfl(&writer)?;
     fcntl_setfl(&writer, flags | OFlags::NONBLOCK)?;
     while writer.write(&[0; 4096]).is_ok() {}
@@ -102,25 +103,26 @@ fn open_gate(mut gate: &PipeReader) {
     let _ = gate.read(&mut [0; 64 * 1024]);
 }
 
-/// Tells whether there is a shell that would continue us: one in our session that is not stopped with us.
+/// Returns whether a shell could continue the program: one in the same session that is not stopped together
+/// with it.
 ///
-/// In a container a session or a group may have begun outside, and then its number is 0: which is why these
-/// are numbers here, and no process ids that cannot be 0.
+/// In a container, the session or the group may come from outside and then has the number 0. That is why
+/// these are plain numbers, not process ids, which cannot be 0.
 pub fn can_be_continued() -> bool {
     let Ok(session) = getsid(None) else {
         return false;
     };
     let (group, parent) = (getpgrp(), getppid());
-    // The group of the one that leads the session has nobody to wait for it.
+    // Nobody waits for the group of the session leader.
     session != getpid()
         && parent.as_raw() != 0
         && getsid(Some(parent)) == Ok(session)
         && (getpgid(Some(parent)) != Ok(group) || group != session)
 }
 
-/// Stops the program and whatever the shell started with it, until it is continued.
+/// Stops the program and its process group until the shell continues it.
 ///
-/// This is not SIGTSTP, which is caught, but what SIGTSTP would do.
+/// bowline catches SIGTSTP; this does what SIGTSTP would do by default.
 pub fn stop() -> io::Result<()> {
     Ok(kill_current_process_group(rustix::process::Signal::STOP)?)
 }

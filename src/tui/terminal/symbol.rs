@@ -1,24 +1,24 @@
-//! What may be written of the text of a cell, and how wide it is.
+//! The text of a cell that may be written, and its width.
 //!
-//! The last gate: screens clean what they show, and this replaces what they forgot.
+//! The last safety check: screens clean their texts, and this module replaces unsafe text that they missed.
 
 use unicode_width::UnicodeWidthStr;
 
 use crate::text;
 
-/// The text of a cell as it may be written.
+/// The text of a cell, safe to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Symbol<'a> {
-    /// One grapheme without anything that steers a terminal.
+    /// One grapheme without control characters.
     pub text: &'a str,
-    /// How many columns it takes.
+    /// The width in columns.
     pub width: u16,
-    /// Whether all terminals agree on how many.
+    /// Whether all terminals agree on the width.
     pub is_certain: bool,
 }
 
 impl Symbol<'_> {
-    /// Reads the text of a cell.
+    /// Returns the safe text of a cell.
     pub fn of(symbol: &str) -> Symbol<'_> {
         if let [b' '..=b'~'] = symbol.as_bytes() {
             return Symbol {
@@ -36,7 +36,7 @@ impl Symbol<'_> {
                 is_certain: false,
             };
         }
-        // Letters of Latin scripts, lines and blocks.
+        // Latin letters, lines and blocks.
         let certain = |c: char| matches!(c, ' '..='\u{2ff}' | '\u{2500}'..='\u{259f}');
         Symbol {
             text: symbol,

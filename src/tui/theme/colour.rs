@@ -1,4 +1,4 @@
-//! Colours: reading them, and saying with fewer what was meant with many.
+//! Colours: parsing them, and reducing them to fewer colours.
 
 use ratatui::style::Color;
 
@@ -22,18 +22,18 @@ const ANSI: [(&str, Color); 16] = [
     ("bright-white", Color::White),
 ];
 
-/// The word for whatever the terminal draws without being told.
+/// The word for the terminal's own default colour.
 const OWN: &str = "default";
 
-/// The steps of each channel in the cube of 256 colours.
+/// The steps of each channel in the cube of the 256 colours.
 const STEPS: [u8; 6] = [0, 95, 135, 175, 215, 255];
 
-/// Lists the words that name colours.
+/// Lists the names of colours.
 pub(super) fn names<'n>() -> impl Iterator<Item = &'n str> {
     ANSI.into_iter().map(|(name, _)| name).chain([OWN])
 }
 
-/// Reads `#rrggbb`, a name of the terminal's colours, or `default`.
+/// Reads `#rrggbb`, the name of a terminal colour, or `default`.
 pub(super) fn parse(text: &str) -> Option<Color> {
     if let Some(digits) = text.strip_prefix('#') {
         let hex = digits.len() == 6 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
@@ -47,13 +47,13 @@ pub(super) fn parse(text: &str) -> Option<Color> {
     named.map(|(_, colour)| colour)
 }
 
-/// Returns the colour with a number of the terminal's 256.
+/// Returns a colour of the terminal's 256 by its number.
 pub(super) fn numbered(number: u8) -> Color {
     let own = ANSI.get(usize::from(number));
     own.map_or(Color::Indexed(number), |(_, colour)| *colour)
 }
 
-/// Returns red, green and blue, where they are known: of a terminal's own colours they are not.
+/// Returns red, green and blue; None for the terminal's own sixteen colours, whose values are unknown.
 pub(super) fn channels(colour: Color) -> Option<[u8; 3]> {
     match colour {
         Color::Rgb(red, green, blue) => Some([red, green, blue]),
@@ -62,7 +62,7 @@ pub(super) fn channels(colour: Color) -> Option<[u8; 3]> {
     }
 }
 
-/// Returns what stands at a number from 16 up: a cube of six steps, then greys.
+/// Returns the channels of a number from 16 on: a cube of six steps, then greys.
 fn of_index(number: u8) -> [u8; 3] {
     if number >= 232 {
         return [8 + 10 * (number - 232); 3];
@@ -72,7 +72,7 @@ fn of_index(number: u8) -> [u8; 3] {
     [step(within / 36), step(within / 6), step(within)]
 }
 
-/// Returns the nearest of the 240 colours that are the same in every terminal.
+/// Returns the nearest of the 240 colours that are the same in all terminals.
 pub(super) fn of_256(colour: Color) -> Color {
     let Color::Rgb(red, green, blue) = colour else {
         return colour;
@@ -85,7 +85,7 @@ pub(super) fn of_256(colour: Color) -> Color {
     nearest.map_or(colour, Color::Indexed)
 }
 
-/// Returns the one of the terminal's sixteen colours that people would call by the same name.
+/// Returns the one of the sixteen terminal colours that people would give the same name.
 pub(super) fn of_16(colour: Color) -> Color {
     let Some(channels) = channels(colour) else {
         return colour;
@@ -110,7 +110,7 @@ pub(super) fn of_16(colour: Color) -> Color {
     if light < 0.7 { dull } else { bright }
 }
 
-/// A colour as eyes compare it: a distance here is a difference that is seen.
+/// A colour in the Oklab space: distances match visible differences.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Oklab {
     light: f64,
@@ -141,7 +141,7 @@ impl Oklab {
     }
 }
 
-/// Returns the light that a channel stands for.
+/// Returns the linear light of a channel.
 pub(super) fn linear(channel: u8) -> f64 {
     let value = f64::from(channel) / 255.0;
     if value <= 0.040_45 {
@@ -151,7 +151,7 @@ pub(super) fn linear(channel: u8) -> f64 {
     }
 }
 
-/// Returns how bright a colour is, from 0 to 1, as WCAG counts it.
+/// Returns the luminance of a colour, from 0 to 1, as WCAG defines it.
 pub(super) fn luminance(channels: [u8; 3]) -> f64 {
     let [red, green, blue] = channels.map(linear);
     0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -1,10 +1,10 @@
-//! How things look: themes as data, read from TOML, with a palette and a theme that each inherits.
+//! Themes as data: TOML files with a palette; each theme inherits another one.
 //!
-//! Screens ask for the style of a [`Role`] and know no colour. They draw the whole area in [`Role::Text`]
-//! first, and what lies on a selected row with [`Theme::on`]. A theme is made for all colours and brought
-//! [down](Theme::at) to what the terminal has; without any, attributes alone say what colours said.
+//! Screens use the style of a [`Role`] and know no colours. They first fill the whole area with
+//! [`Role::Text`], and use [`Theme::on`] for text on a selected row. A theme is written for true colour and
+//! [reduced](Theme::at) to the colours of the terminal; without colours, attributes replace them.
 //!
-//! What is wrong in a user's theme is collected and shown; what is right counts.
+//! Mistakes in a user's theme are reported; the valid parts still apply.
 
 mod colour;
 mod read;
@@ -24,7 +24,7 @@ pub use self::role::Role;
 pub use self::terminal::{Background, Depth};
 use crate::tui::keymap::file::{Source, did_you_mean, text_of};
 
-/// The themes that are in the program, by name.
+/// The built-in themes, by name.
 const BUILT_IN: [(&str, &str); 6] = [
     ("dark", include_str!("../../../themes/dark.toml")),
     ("light", include_str!("../../../themes/light.toml")),
@@ -43,10 +43,10 @@ const BUILT_IN: [(&str, &str); 6] = [
     (MONOCHROME, include_str!("../../../themes/monochrome.toml")),
 ];
 
-/// The theme that counts where there are no colours.
+/// The theme for terminals without colours.
 const MONOCHROME: &str = "monochrome";
 
-/// What a user's theme inherits where it names nothing.
+/// The theme that a user's theme inherits by default.
 const ROOT: &str = "dark";
 
 /// The directory of the user's themes in bowline's configuration directory.
@@ -54,7 +54,7 @@ pub const DIRECTORY: &str = "themes";
 
 const ROLES: usize = Role::WORDS.len();
 
-/// How everything looks.
+/// The styles of all roles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Theme {
     name: String,
@@ -63,12 +63,12 @@ pub struct Theme {
     sixteen: [Style; ROLES],
 }
 
-/// Lists the names of the themes that are in the program.
+/// Lists the names of the built-in themes.
 pub fn names() -> Vec<&'static str> {
     BUILT_IN.iter().map(|(name, _)| *name).collect()
 }
 
-/// Lists the names of all themes: the user's, then those that are in the program.
+/// Lists the names of all themes: the user's own, then the built-in ones.
 pub fn available(config_dir: Option<&Path>) -> Vec<String> {
     let entries = config_dir.and_then(|directory| directory.join(DIRECTORY).read_dir().ok());
     let mut found: Vec<String> = entries
@@ -87,7 +87,7 @@ pub fn available(config_dir: Option<&Path>) -> Vec<String> {
 }
 
 impl Theme {
-    /// Returns a theme that is in the program.
+    /// Returns a built-in theme.
     pub fn built_in(name: &str) -> Option<Self> {
         let (_, text) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
         let mut faults = Vec::new();
@@ -100,7 +100,7 @@ impl Theme {
         ))
     }
 
-    /// Reads a user's theme, given as the file's name and text; what it inherits may be the user's too.
+    /// Reads a user's theme, given as file name and text; it may inherit another theme of the user.
     pub fn read(file: &str, text: &str, config_dir: Option<&Path>) -> (Self, Vec<Fault>) {
         let mut faults = Vec::new();
         let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str());
@@ -110,7 +110,7 @@ impl Theme {
         (theme, faults)
     }
 
-    /// Returns the theme of a name: the user's from bowline's configuration directory, or one of the program.
+    /// Returns a theme by name: the user's from bowline's configuration directory, or a built-in one.
     pub fn load(name: &str, config_dir: Option<&Path>) -> (Self, Vec<Fault>) {
         let mut faults = Vec::new();
         if let Some((file, text)) = users(name, config_dir, &mut faults) {
@@ -133,32 +133,32 @@ impl Theme {
         (Self::default(), faults)
     }
 
-    /// Returns its name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns how something looks.
+    /// Returns the style of a role.
     pub fn style(&self, role: Role) -> Style {
         self.styles[role as usize]
     }
 
-    /// Returns how something looks that lies on something else, as a glyph on a selected row: the ground
-    /// shows below it, and where there are few colours, all of the ground does.
+    /// Returns the style of text on a background role, such as a glyph on a selected row. The text keeps its
+    /// colour on this background; with few colours, the background role replaces the whole style.
     pub fn on(&self, ground: Role, role: Role) -> Style {
         let paper = self.style(Role::Text).bg;
         let (ground, mut role) = (self.style(ground), self.style(role));
         if self.depth <= Depth::Ansi16 {
             return role.patch(ground);
         }
-        // A badge keeps a ground of its own; the paper of the whole screen is none, and the terminal's own
-        // letters need not be read on a ground that is not the terminal's.
+        // A badge keeps its own background. The background of the whole screen does not count as one, and the
+        // terminal's default text colour may not be readable on another background.
         role.bg = role.bg.filter(|bg| Some(*bg) != paper);
         role.fg = role.fg.filter(|fg| *fg != Color::Reset);
         ground.patch(role)
     }
 
-    /// Brings its colours down to what a terminal has.
+    /// Reduces the colours to those of a terminal.
     pub fn at(&self, depth: Depth) -> Self {
         let mut theme = self.clone();
         theme.depth = depth;
@@ -171,7 +171,7 @@ impl Theme {
             }
             Depth::Mono if self.is_colourless() => {}
             Depth::Mono => {
-                // Without its colours a theme would not tell a selected row from others.
+                // Without its colours, the theme would not distinguish a selected row.
                 if let Some(monochrome) = Self::built_in(MONOCHROME) {
                     theme.styles = monochrome.styles;
                 }
@@ -196,7 +196,7 @@ impl Theme {
         }
     }
 
-    /// Lays a file over what it inherits.
+    /// Reads a file over the themes that it inherits.
     fn inherit(
         name: &str,
         source: &Source<'_>,
@@ -241,7 +241,7 @@ impl Theme {
                 faults.push(Fault { place, problem });
                 built_in = built_in_text(ROOT);
             }
-            // What is in the program inherits only what is in the program.
+            // A built-in theme inherits only built-in themes.
             is_users = false;
             if let Some(text) = built_in {
                 sheets.push(read::read(&Source { name: ROOT, text }, faults));
@@ -280,7 +280,7 @@ impl Theme {
 }
 
 impl Default for Theme {
-    /// Returns the theme that counts where nothing is known of the terminal.
+    /// Returns the theme for an unknown terminal.
     fn default() -> Self {
         Self::built_in(ROOT).expect("BUG: the root of all themes is in the program")
     }
@@ -308,7 +308,7 @@ fn built_in_text(name: &str) -> Option<&'static str> {
     found.map(|(_, text)| *text)
 }
 
-/// Reads the user's file of a theme, if there is one.
+/// Reads the user's file of a theme; None if it does not exist.
 fn users(
     name: &str,
     config_dir: Option<&Path>,

@@ -1,7 +1,8 @@
-//! One theme file: what it says by itself, before it is laid over the theme that it inherits.
+//! One theme file: its own content, before the inherited theme is added.
 
 use std::collections::BTreeMap;
 
+use bounded_yaml::Place;
 use ratatui::style::{Color, Modifier};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -9,33 +10,32 @@ use toml::de::{DeTable, DeValue};
 use super::colour;
 use super::role::Role;
 use crate::tui::keymap::file::{Source, did_you_mean, entries};
-use crate::yaml::Place;
 
-/// Something in a theme that does not count.
+/// A mistake in a theme; bowline ignores the value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct Fault {
-    /// Where.
+    /// The file and the line.
     pub place: Place,
-    /// What is wrong, and what to do.
+    /// The mistake, and how to correct it.
     pub problem: Problem,
 }
 
-/// What can be wrong with a theme.
+/// The kinds of mistakes in a theme.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// The file is there and cannot be read.
+    /// bowline cannot read the file.
     #[error("cannot read the file: {0}")]
     Unreadable(String),
-    /// It is not TOML.
+    /// The file is not TOML.
     #[error("the file is not valid TOML: {0}")]
     Syntax(String),
-    /// There is no theme of this name.
+    /// The theme does not exist.
     #[error("unknown theme `{name}`{nearest}; the themes are {}", super::names().join(", "))]
     Theme {
-        /// What was written.
+        /// The written name.
         name: String,
-        /// The nearest name, as a question.
+        /// The most similar name, as a question.
         nearest: String,
     },
     /// A theme inherits itself.
@@ -43,48 +43,48 @@ pub enum Problem {
     Cycle {
         /// The theme.
         name: String,
-        /// The themes on the way around.
+        /// The themes of the cycle.
         chain: String,
     },
-    /// A word that says nothing.
+    /// The field is unknown.
     #[error("unknown key `{word}`{nearest}; {known}")]
     Field {
-        /// What was written.
+        /// The written word.
         word: String,
-        /// The nearest word, as a question.
+        /// The most similar word, as a question.
         nearest: String,
-        /// What can stand here.
+        /// The words that are allowed here.
         known: &'static str,
     },
-    /// A role that nothing has.
+    /// The role does not exist.
     #[error("unknown role `{word}`{nearest}; docs/themes.md lists the roles")]
     Role {
-        /// What was written.
+        /// The written word.
         word: String,
-        /// The nearest role, as a question.
+        /// The most similar role, as a question.
         nearest: String,
     },
-    /// A colour that is none.
+    /// The colour does not exist.
     #[error(
         "{text} is not a colour{nearest}; write \"#rrggbb\", a name from [palette], a terminal colour (red, bright-red, default), or a number up to 255"
     )]
     Colour {
-        /// What was written.
+        /// The written text.
         text: String,
-        /// The nearest name, as a question.
+        /// The most similar name, as a question.
         nearest: String,
     },
-    /// Something of another kind stands where a value is expected.
+    /// The value has the wrong type.
     #[error("`{word}` should be {expected}")]
     Shape {
-        /// What it is the value of.
+        /// The field of the value.
         word: String,
-        /// What it should be.
+        /// The expected type.
         expected: &'static str,
     },
 }
 
-/// A colour as it was written.
+/// A colour as the file writes it.
 #[derive(Clone, Debug)]
 pub(super) enum Ink {
     Colour(Color),
@@ -92,7 +92,7 @@ pub(super) enum Ink {
 }
 
 impl Ink {
-    /// Returns the colour that is meant; a name of the palette counts before the terminal's.
+    /// Returns the colour; a name of the palette has priority over a terminal colour.
     pub(super) fn resolve(&self, palette: &BTreeMap<String, Color>) -> Result<Color, Fault> {
         let (text, place) = match self {
             Self::Colour(colour) => return Ok(*colour),
@@ -111,7 +111,7 @@ impl Ink {
     }
 }
 
-/// How something looks, as it was written.
+/// A style as the file writes it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Look {
     pub(super) fg: Option<Ink>,
@@ -119,17 +119,17 @@ pub(super) struct Look {
     pub(super) attributes: Modifier,
 }
 
-/// What one file says.
+/// The content of one file.
 #[derive(Debug, Default)]
 pub(super) struct Sheet {
     pub(super) inherits: Option<(String, Place)>,
     pub(super) palette: BTreeMap<String, Color>,
     pub(super) looks: Vec<(Role, Look)>,
-    /// What looks otherwise in a terminal of sixteen colours.
+    /// The different styles for terminals with sixteen colours.
     pub(super) sixteen: Vec<(Role, Look)>,
 }
 
-/// The attributes that a look can have.
+/// The attributes of a style.
 const ATTRIBUTES: [(&str, Modifier); 5] = [
     ("bold", Modifier::BOLD),
     ("dim", Modifier::DIM),
@@ -138,7 +138,7 @@ const ATTRIBUTES: [(&str, Modifier); 5] = [
     ("reverse", Modifier::REVERSED),
 ];
 
-/// Reads a file: what makes sense of it; what does not is added to the faults.
+/// Reads a file: the valid part; mistakes are added to the faults.
 pub(super) fn read(source: &Source<'_>, faults: &mut Vec<Fault>) -> Sheet {
     let mut reading = Reading { source, faults };
     let mut sheet = Sheet::default();
@@ -171,7 +171,7 @@ struct Reading<'r> {
     faults: &'r mut Vec<Fault>,
 }
 
-/// A value and where it begins.
+/// A value with its offset.
 type At<'v, 't> = (usize, &'v DeValue<'t>);
 
 impl Reading<'_> {

@@ -1,55 +1,56 @@
-//! What the screens draw, by meaning. A theme says how each of these looks, and screens know nothing else.
+//! The roles of drawn text. A theme defines the style of each role, and screens use only roles.
 
-/// What something that is drawn means.
+/// The meaning of a drawn text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
-    /// What is read; drawn over the whole screen first, and so the ground of everything.
+    /// Normal text. The whole screen is filled with it first, so its background is the background of the
+    /// screen.
     Text,
-    /// What is there but need not be read: ages, units, what is absent.
+    /// Less important text: ages, units, missing values.
     Muted,
-    /// The name of the program and of what is shown.
+    /// The name of the program and of the front screen.
     Title,
     /// The heads of columns.
     Header,
-    /// Where one is in the stack of screens.
+    /// The path of open screens.
     Breadcrumb,
     /// The row or cell under the cursor.
     Selection,
-    /// The same where the keys go elsewhere.
+    /// The row or cell under the cursor while the keys go elsewhere.
     SelectionUnfocused,
-    /// Rows that are marked for an action on a set.
+    /// Rows that are marked for an action on several objects.
     Marked,
-    /// Lines between things.
+    /// Lines between parts of the screen.
     Border,
     /// A key, in the footer and the help.
     Key,
-    /// What a key does.
+    /// The description of a key.
     KeyDescription,
-    /// Ready, and nothing to say about it.
+    /// Ready.
     Good,
     /// Rolling out.
     Progressing,
-    /// Something is wrong.
+    /// A fault.
     Degraded,
-    /// Nobody knows, or nothing is there.
+    /// Unknown, or not deployed.
     Unknown,
     /// A hold.
     Hold,
-    /// How far an environment is behind the one before.
+    /// The number of releases that an environment is behind.
     Behind,
-    /// Data that is older than it should be.
+    /// Stale data.
     Stale,
     /// The badge of a read-only session.
     Readonly,
-    /// The badge of a protected context that takes writes for a while.
+    /// The badge of a protected context that allows writes for some time.
     Armed,
-    /// What one should know before going on.
+    /// A warning.
     Warning,
-    /// What failed.
+    /// An error.
     Error,
-    /// The part of a text that a filter or a jump found.
+    /// The part of a text that matches a filter or a jump.
     Match,
-    /// The line that takes commands and filters.
+    /// The line for commands and filters.
     Prompt,
     /// A line that only the new side has.
     Added,
@@ -59,11 +60,11 @@ pub enum Role {
     AddedWord,
     /// The words of a removed line that are gone.
     RemovedWord,
-    /// What is there on both sides and differs.
+    /// An object that exists on both sides and differs.
     Changed,
     /// A line around a change.
     ContextLine,
-    /// The release that most of a row runs; its siblings are the other releases of the row.
+    /// The most frequent release of a row; the other tints are the other releases of the row.
     Tint1,
     /// A second release of a row.
     Tint2,
@@ -77,20 +78,20 @@ pub enum Role {
     Tint6,
     /// A button.
     Button,
-    /// The button that enter would press.
+    /// The button that enter presses.
     ButtonFocused,
-    /// The name of an environment that is production.
+    /// The name of a production environment.
     Production,
-    /// The badge that says that a past moment is shown.
+    /// The badge for a past time.
     AsOf,
-    /// What a plan is about to do.
+    /// The title of a plan.
     PlanTitle,
-    /// The part of a list that is seen.
+    /// The handle of a scrollbar.
     Scrollbar,
 }
 
 impl Role {
-    /// Every role with the word that themes name it by, in order.
+    /// All roles, each with its word in themes, in order.
     #[rustfmt::skip]
     pub const WORDS: [(&str, Role); 42] = [
         ("text", Role::Text), ("muted", Role::Muted), ("title", Role::Title), ("header", Role::Header),
@@ -119,13 +120,13 @@ impl Role {
         Role::Tint6,
     ];
 
-    /// Finds the role that a word names.
+    /// Returns the role with this word.
     pub fn named(word: &str) -> Option<Self> {
         let found = Self::WORDS.iter().find(|(known, _)| *known == word);
         found.map(|(_, role)| *role)
     }
 
-    /// Returns the word that names it.
+    /// Returns the role's word in themes.
     pub fn word(self) -> &'static str {
         Self::WORDS[self as usize].0
     }

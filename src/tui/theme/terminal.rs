@@ -1,22 +1,23 @@
-//! What a terminal can show, from what it and its environment say. Nothing is asked here: answers come in.
+//! The abilities of a terminal, from its environment variables and answers. This module asks nothing; its
+//! callers pass the answers in.
 
 use super::colour;
 use ratatui::style::Color;
 
-/// How many colours a terminal has.
+/// The number of colours of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
-    /// None that are wanted: attributes only.
+    /// No colours: attributes only.
     Mono,
-    /// The sixteen that its user chose.
+    /// The sixteen colours that the user configured.
     Ansi16,
-    /// 256.
+    /// 256 colours.
     Ansi256,
-    /// All.
+    /// True colour.
     True,
 }
 
-/// Terminals that have all colours, whether or not they say so elsewhere.
+/// Terminals with true colour, even if no variable says so.
 const TRUE: [&str; 7] = [
     "alacritty",
     "contour",
@@ -27,11 +28,11 @@ const TRUE: [&str; 7] = [
     "rio",
 ];
 
-/// Terminals that have none.
+/// Terminals without colours.
 const NONE: [&str; 6] = ["dumb", "vt52", "vt100", "vt102", "vt220", "xterm-mono"];
 
 impl Depth {
-    /// Judges by the values of `NO_COLOR`, `COLORTERM` and `TERM`.
+    /// Derives the depth from `NO_COLOR`, `COLORTERM` and `TERM`.
     pub fn of(no_color: Option<&str>, colorterm: Option<&str>, term: Option<&str>) -> Self {
         let term = term.unwrap_or_default();
         let colorterm = colorterm.unwrap_or_default().to_ascii_lowercase();
@@ -53,17 +54,18 @@ impl Depth {
     }
 }
 
-/// Whether a terminal writes light on dark or dark on light.
+/// Whether the background of a terminal is dark or light.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Background {
-    /// Light on dark.
+    /// Light text on dark.
     Dark,
-    /// Dark on light.
+    /// Dark text on light.
     Light,
 }
 
 impl Background {
-    /// Judges by `COLORFGBG`, which some terminals set to the numbers of their colours: `15;0`.
+    /// Derives the background from `COLORFGBG`, which some terminals set to the numbers of their colours:
+    /// `15;0`.
     pub fn of_colorfgbg(value: &str) -> Option<Self> {
         match value.rsplit(';').next()?.trim().parse::<u8>().ok()? {
             0..=6 | 8 => Some(Self::Dark),
@@ -72,7 +74,7 @@ impl Background {
         }
     }
 
-    /// Returns the name of the theme that suits it.
+    /// Returns the name of the theme for this background.
     pub fn theme(self) -> &'static str {
         match self {
             Self::Dark => "dark",
@@ -80,9 +82,9 @@ impl Background {
         }
     }
 
-    /// Judges by a colour.
+    /// Derives the background from a colour.
     pub fn of_channels(channels: [u8; 3]) -> Self {
-        // Where black and white are equally well read.
+        // At this luminance, black and white text are equally readable.
         if colour::luminance(channels) > 0.179 {
             Self::Light
         } else {

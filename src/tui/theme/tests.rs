@@ -5,11 +5,11 @@ use ratatui::style::Modifier;
 use super::colour::{Oklab, channels, linear, luminance};
 use super::*;
 
-/// Grounds that people's terminals have, for the themes that do not paint their own.
+/// Typical terminal backgrounds, for the themes that do not set their own.
 const DARK: [&str; 3] = ["#000000", "#1e1e1e", "#282c34"];
 const LIGHT: [&str; 3] = ["#ffffff", "#fafafa", "#fdf6e3"];
 
-/// What lines and bars are drawn in; nobody reads them.
+/// The roles of lines and bars, which need no contrast for reading.
 const LINES: [Role; 2] = [Role::Border, Role::Scrollbar];
 
 fn theme(name: &str) -> Theme {
@@ -20,7 +20,7 @@ fn rgb(text: &str) -> [u8; 3] {
     colour::parse(text).and_then(channels).unwrap()
 }
 
-/// The contrast of two colours as WCAG counts it, from 1 to 21.
+/// The contrast of two colours, from 1 to 21, as WCAG defines it.
 fn contrast(a: [u8; 3], b: [u8; 3]) -> f64 {
     let (a, b) = (luminance(a), luminance(b));
     (a.max(b) + 0.05) / (a.min(b) + 0.05)
@@ -95,7 +95,7 @@ fn everything_that_is_read_has_contrast_enough() {
             }
         }
         assert_eq!(low, [""; 0], "{name}");
-        // A selected row is seen at all.
+        // A selected row is visible.
         let ground = theme.style(Role::Selection).bg.and_then(channels).unwrap();
         for paper in grounds {
             let seen = Oklab::of(ground).distance(Oklab::of(rgb(paper)));
@@ -132,7 +132,7 @@ fn only_selection_badges_buttons_and_words_are_painted() {
     }
 }
 
-/// What eyes that lack one kind of cone see, in linear light, after Machado and others (2009).
+/// Colour vision deficiencies, as matrices in linear light, after Machado and others (2009).
 const SIGHTS: [(&str, [[f64; 3]; 3]); 4] = [
     (
         "all cones",
@@ -193,7 +193,7 @@ fn health_and_diffs_stay_apart_for_every_kind_of_sight() {
             }
         }
     }
-    // The test can fail: what it guards against is there in the dark theme.
+    // The check can fail: the dark theme has two tints that are too similar.
     let dark = theme("dark");
     let ink = |role| dark.style(role).fg.and_then(channels).unwrap();
     let (_, no_medium) = SIGHTS[2];
@@ -256,7 +256,7 @@ fn colours_come_down_to_what_the_terminal_has() {
         let selected = sixteen.on(Role::Selection, Role::Degraded);
         let selection = sixteen.style(Role::Selection);
         assert_eq!((selected.fg, selected.bg), (selection.fg, selection.bg));
-        // No letter has the colour of its ground.
+        // No text has the colour of its background.
         for (word, role) in Role::WORDS {
             let style = sixteen.style(role);
             assert!(style.bg.is_none() || style.fg != style.bg, "{name} {word}");
@@ -290,7 +290,7 @@ fn a_theme_is_laid_over_what_it_inherits() {
     assert_eq!(faults, [""; 0]);
     let light = theme("light");
     let fg = |role| mine.style(role).fg;
-    // A palette reaches into what is inherited.
+    // A palette also changes the inherited styles.
     assert_eq!(fg(Role::Title), Some(Color::Rgb(1, 2, 3)));
     assert_eq!(fg(Role::Good), Some(Color::Indexed(30)));
     assert_eq!(fg(Role::Muted), Some(Color::Gray));
@@ -300,7 +300,8 @@ fn a_theme_is_laid_over_what_it_inherits() {
         mine.style(Role::Degraded),
         degraded.add_modifier(Modifier::BOLD)
     );
-    // What one chose counts with sixteen colours too, before what the inherited theme has for them.
+    // The theme's own style also applies with sixteen colours, before the inherited style for sixteen
+    // colours.
     let sixteen = mine.at(Depth::Ansi16);
     assert_eq!(sixteen.style(Role::Muted).fg, Some(Color::Gray));
     assert_eq!(sixteen.style(Role::Good).fg, Some(Color::Cyan));

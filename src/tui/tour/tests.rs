@@ -1,8 +1,10 @@
 use super::*;
 use crate::tui::keymap::Keymap;
+use crate::tui::model::Event;
+use crate::tui::still::Still;
 use crate::tui::story::Story;
 
-/// Returns what the tour says now, with its title.
+/// Returns the current text of the tour, with its title.
 fn said(model: &Model) -> String {
     let Some(tour) = &model.tour else {
         return String::new();
@@ -34,8 +36,8 @@ async fn who_follows_it_comes_to_its_end() {
     story.keys("esc").shows("tour 4 of 11: a rollback").await;
     story.keys("R").shows("type prod and why").await;
     story.shows("Type prod INC-42 rolled back").await;
-    // Leaving a plan is no step back, and no step on.
-    story.keys("esc").shows("You cancelled the plan").await;
+    // Leaving a plan moves the tour neither back nor on.
+    story.keys("esc").shows("No plan is open").await;
     story.keys("R").shows("type prod and why").await;
     story.shows("data.image").await;
     story
@@ -66,7 +68,7 @@ async fn it_waits_for_who_wanders_off() {
         story.keys(wandering);
         assert_eq!(said(&story.model), before, "{wandering}");
     }
-    // Who is faster than the tour is not held up by it.
+    // The tour does not block a user who is ahead of it.
     story.keys("R").shows("type prod and why").await;
     assert!(said(&story.model).starts_with("the confirmation"));
 }
@@ -89,12 +91,39 @@ async fn it_is_steered_and_dismissed() {
         .types("tour off")
         .keys("enter")
         .hides("tour 1 of 11");
-    for _ in STEPS {
+    story
+        .keys(">")
+        .shows("no tour is open; :tour starts it")
+        .await;
+    story.command("tour").shows("tour 1 of 11").await;
+    for _ in STEPS.iter().skip(1) {
         story.keys(">");
     }
     story.shows("the end").await;
     story.keys(">").hides("the end");
+    story.keys(">").hides("tour 1 of 11");
     assert!(story.model.tour.is_none());
+}
+
+#[test]
+fn a_small_terminal_names_the_size_that_the_tour_needs() {
+    let still = Still::fleet().tell(Event::Resize(40, 10));
+    let still = still.keys(":").keys("\"tour\"").keys("enter");
+    let still = still.shows("the tour needs 17 rows, this");
+    assert!(still.model.tour.is_none());
+    let still = still.tell(Event::Resize(80, 17));
+    still
+        .keys(":")
+        .keys("\"tour\"")
+        .keys("enter")
+        .shows("tour 1 of 11");
+}
+
+#[test]
+fn a_skipped_step_is_not_a_cancelled_plan() {
+    let still = Still::fleet().keys(":").keys("\"tour\"").keys("enter");
+    let still = still.keys("> > > >").shows("tour 5 of 11");
+    still.shows("No plan is open").hides("cancelled");
 }
 
 #[tokio::test]
@@ -110,7 +139,7 @@ async fn its_keys_are_those_of_the_keymap() {
             tour.go_to(step, 0);
             story.model.tour = Some(tour);
             let said = said(&story.model);
-            // An action without a key would be named as a command.
+            // An action without a key would appear as a command.
             assert!(!said.contains(['{', '}', '@']), "{keymap}: {said}");
             assert_eq!(said.contains(rollback), step == 3, "{keymap}: {said}");
         }

@@ -1,4 +1,4 @@
-//! Small things that several screens draw alike. They keep nothing.
+//! Small widgets that several screens share. They have no state.
 
 pub mod table;
 
@@ -6,7 +6,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::text;
 
-/// Breaks a text into lines between words; a word that is longer than a line is cut.
+/// Wraps a text between words; cuts a word that is longer than a line.
 pub fn wrap(words: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let cleaned = text::clean(words);
@@ -35,7 +35,7 @@ pub fn wrap(words: &str, width: usize) -> Vec<String> {
             }
             line = word;
         }
-        // A word that was cut to its end leaves nothing; an empty paragraph is a line.
+        // A word that was cut completely leaves no rest; an empty paragraph is one line.
         if !line.is_empty() || lines.len() == before {
             lines.push(line);
         }
@@ -43,7 +43,7 @@ pub fn wrap(words: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Splits a word after some columns, one grapheme at the least.
+/// Splits a word after some columns, but after one grapheme at least.
 fn split(word: &str, width: usize) -> (String, String) {
     let mut used = 0;
     let mut at = 0;
@@ -58,7 +58,7 @@ fn split(word: &str, width: usize) -> (String, String) {
     (head.to_owned(), rest.to_owned())
 }
 
-/// Returns the first row to show so that a selected one is seen, near where it was.
+/// Returns the first row to show, so that the selected row is visible; scrolls as little as possible.
 pub fn scrolled(first: usize, selected: usize, height: usize, count: usize) -> usize {
     let height = height.max(1);
     let last = count.saturating_sub(height);

@@ -1,4 +1,4 @@
-//! Rows in columns that shrink with the width, and go where they cannot shrink any more.
+//! A table whose columns shrink with the width, and are hidden when they cannot shrink any more.
 
 use ratatui::layout::Rect;
 
@@ -6,32 +6,32 @@ use crate::text;
 use crate::tui::pen::Sheet;
 use crate::tui::theme::Role;
 
-/// What is left of the first column: the cursor, or the sign of a mark.
+/// The columns left of the first cell: the cursor or a mark.
 pub const MARGIN: u16 = 3;
-/// What is between two columns.
+/// The gap between two columns.
 const GAP: u16 = 2;
-/// Columns that stay for less than this go before any other is cut.
+/// Columns with a priority below this are hidden before any other column is cut.
 const OPTIONAL: u8 = 50;
-/// What is longer than this may be cut before anything goes.
+/// A column wider than this may be cut before any column is hidden.
 const LONG: u16 = 32;
 
-/// A column.
+/// A column of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// What stands above it.
+    /// The head.
     pub head: &'static str,
-    /// How narrow it may become before it goes.
+    /// The smallest width; with less room, the column is hidden.
     pub least: u16,
-    /// How long it stays: the one with the least of this goes first.
+    /// The priority: the column with the lowest one is hidden first.
     pub stays: u8,
-    /// Whether its texts stand at its right.
+    /// Whether its texts are aligned to the right.
     pub right: bool,
-    /// Whether its texts are names, which are cut in their middle.
+    /// Whether its texts are names, which are cut in the middle.
     pub named: bool,
 }
 
 impl Column {
-    /// Makes a column whose texts stand at its left.
+    /// Returns a column with texts aligned to the left.
     pub const fn new(head: &'static str, least: u16, stays: u8) -> Self {
         Self {
             head,
@@ -42,7 +42,7 @@ impl Column {
         }
     }
 
-    /// Cuts its texts, which are names, in their middle.
+    /// Cuts its texts in the middle, because they are names.
     pub const fn named(self) -> Self {
         Self {
             named: true,
@@ -50,7 +50,7 @@ impl Column {
         }
     }
 
-    /// Puts its texts at its right.
+    /// Aligns its texts to the right.
     pub const fn right(self) -> Self {
         Self {
             right: true,
@@ -59,10 +59,10 @@ impl Column {
     }
 }
 
-/// What stands in one column of a row: parts, each with its meaning.
+/// A cell: texts, each with its role.
 pub type Cell = Vec<(String, Role)>;
 
-/// Makes a cell of one part.
+/// Returns a cell with one text.
 pub fn cell(text: impl Into<String>, role: Role) -> Cell {
     vec![(text.into(), role)]
 }
@@ -70,7 +70,7 @@ pub fn cell(text: impl Into<String>, role: Role) -> Cell {
 /// A row.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
-    /// One per column.
+    /// The cells, one per column.
     pub cells: Vec<Cell>,
     /// Whether the cursor is on it.
     pub selected: bool,
@@ -78,16 +78,16 @@ pub struct Line {
     pub marked: bool,
 }
 
-/// Where the rows that are drawn stand among all.
+/// The position of the drawn rows among all rows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Window {
-    /// The first that is drawn.
+    /// The first drawn row.
     pub first: usize,
-    /// How many there are.
+    /// The number of all rows.
     pub count: usize,
 }
 
-/// The part of a cell that follows the name of a bad release.
+/// Returns the label behind the name of a bad release.
 pub fn bad() -> (String, Role) {
     (" bad".to_owned(), Role::Degraded)
 }
@@ -97,16 +97,16 @@ pub fn bad() -> (String, Role) {
 pub struct Sorted {
     /// The head of the column.
     pub head: &'static str,
-    /// Whether the largest is first.
+    /// Whether the order is descending.
     pub falling: bool,
 }
 
-/// Draws the heads of the columns and the rows below them.
+/// Draws the heads of the columns and the rows.
 pub fn draw(sheet: &mut Sheet<'_>, columns: &[Column], lines: &[Line], window: Window) {
     draw_sorted(sheet, columns, lines, window, None);
 }
 
-/// Draws the heads of the columns, with an arrow on the one that the rows are sorted by, and the rows.
+/// Draws the heads of the columns, with an arrow on the sort column, and the rows.
 pub fn draw_sorted(
     sheet: &mut Sheet<'_>,
     columns: &[Column],
@@ -130,7 +130,7 @@ pub fn draw_sorted(
         columns.collect()
     };
     let mut widths = self::widths(columns, &natural(&heads), room);
-    // Where the column that the rows are sorted by is not in sight, the first one that is names it.
+    // If the sort column is hidden, the first visible head names it.
     let is_seen = |sorted: &Sorted| {
         let mut seen = columns.iter().zip(&widths).filter(|(_, width)| **width > 0);
         seen.any(|(column, _)| column.head == sorted.head)
@@ -182,7 +182,7 @@ fn put(sheet: &mut Sheet<'_>, row: u16, columns: &[Column], widths: &[u16], line
         if column.right {
             pen.skip(width.saturating_sub(wide));
         }
-        // A name is cut before the word behind it goes.
+        // A name is cut before its label is dropped.
         let word = bad();
         let kept = match cell.as_slice() {
             [_, last, ..] if *last == word => text::width(&word.0),
@@ -208,7 +208,7 @@ fn put(sheet: &mut Sheet<'_>, row: u16, columns: &[Column], widths: &[u16], line
     }
 }
 
-/// Gives each column a width; nothing to those that have to go.
+/// Returns the widths of the columns; 0 hides a column.
 fn widths(columns: &[Column], natural: &[u16], room: u16) -> Vec<u16> {
     let least: Vec<u16> = columns
         .iter()
@@ -240,7 +240,7 @@ fn widths(columns: &[Column], natural: &[u16], room: u16) -> Vec<u16> {
         let seen = (0..columns.len()).filter(|at| widths.get(*at).is_some_and(|width| *width > 0));
         let seen: Vec<usize> = seen.collect();
         let stays = |at: &usize| columns.get(*at).map(|column| column.stays);
-        // Of equal ones the last goes; the one that matters most never does.
+        // Of equal priorities the last column is hidden; the column with the highest priority never is.
         let goes = seen.iter().rev().min_by_key(|at| stays(at)).copied();
         let optional = goes
             .as_ref()
@@ -272,7 +272,7 @@ fn widths(columns: &[Column], natural: &[u16], room: u16) -> Vec<u16> {
     widths
 }
 
-/// Draws which part of all rows is seen, at the right of the rows below the heads.
+/// Draws the scrollbar at the right of the rows.
 fn scrollbar(sheet: &mut Sheet<'_>, window: Window) {
     let height = usize::from(sheet.height().saturating_sub(1));
     if window.count <= height || height == 0 {
@@ -307,7 +307,7 @@ mod tests {
         for (room, expected) in [
             (100, [10, 10, 10]),
             (34, [10, 10, 10]),
-            // What matters little goes before the others are cut.
+            // Unimportant columns are hidden before the others are cut.
             (33, [10, 0, 10]),
             (22, [10, 0, 10]),
             (15, [8, 0, 5]),
@@ -317,7 +317,7 @@ mod tests {
         ] {
             assert_eq!(widths(&columns, &[10, 10, 10], room), expected, "{room}");
         }
-        // Nothing is wider than what stands in it.
+        // No column is wider than its content.
         assert_eq!(widths(&columns, &[2, 3, 4], 100), [2, 3, 4]);
         assert_eq!(widths(&[], &[], 10), [0u16; 0]);
         assert_eq!(widths(&columns[..1], &[10], 2), [2]);

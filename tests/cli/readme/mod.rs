@@ -1,8 +1,8 @@
-//! Every block of the README and of the pages in docs: the commands in it run, in their order, in a fresh
-//! home, and end as the table says; a block that cannot run is in the table with the reason.
+//! Every code block of the README and of the pages in docs: its commands run in order, in a new home, and end
+//! as the table says; a block that cannot run is in the table with the reason.
 //!
-//! A new block fails until the table has it. To add one: name its page and how its first line begins, and
-//! say for each command its exit code and a part of what it prints, or why the block is not run.
+//! A new block fails until the table contains it. To add one, write its page and the start of its first line,
+//! and for each command its exit code and a part of its output, or the reason why the block does not run.
 
 mod table;
 
@@ -16,7 +16,7 @@ use super::PROGRAM;
 use super::cluster::{Cluster, Options};
 use table::{Entry, How, Place, TABLE};
 
-/// The pages that the test reads beside those of docs.
+/// The pages that the test reads in addition to docs.
 const PAGES: [&str; 3] = [
     "README.md",
     "deploy/examples/README.md",
@@ -35,7 +35,7 @@ impl Block {
         self.text.first().map_or("", |line| line.as_str())
     }
 
-    /// Returns the commands: without prompts, comments in columns and the output that follows a prompt.
+    /// Returns the commands, without prompts, comments in columns and the output after a prompt.
     fn commands(&self) -> Vec<String> {
         let has_prompts = self.text.iter().any(|line| line.starts_with("$ "));
         let mut joined: Vec<String> = Vec::new();
@@ -60,7 +60,7 @@ impl Block {
     }
 }
 
-/// Takes the comment off a command: behind `#`, or in a column of its own.
+/// Removes the comment of a command: after `#`, or in a column of its own.
 fn command(line: &str) -> String {
     let line = line.split(" #").next().unwrap_or_default();
     let line = line.split("   ").next().unwrap_or_default();
@@ -170,13 +170,13 @@ impl Home {
         self.directory.path().join(name)
     }
 
-    /// Runs commands one after the other in one shell, and returns how each ended and what it printed.
+    /// Runs commands one after the other in one shell, and returns the exit code and the output of each.
     fn shell(&self, commands: &[String]) -> Vec<(i32, String)> {
         let mut script = String::new();
         for (at, command) in commands.iter().enumerate() {
             let said = self.path("said").join(at.to_string());
             let said = said.display();
-            // Braces keep it in this shell, so that cd goes on.
+            // Braces keep the command in this shell, so that cd has an effect on the next one.
             script += &format!("{{ {command}\n}} >{said}.out 2>&1; echo $? >{said}.code\n");
         }
         let inherited = std::env::var_os("PATH").unwrap();
@@ -201,7 +201,7 @@ impl Home {
         (0..commands.len()).map(ended).collect()
     }
 
-    /// Runs the blocks of a page that belong to a place, in their order.
+    /// Runs the blocks of a page that belong to a place, in order.
     fn run(&self, page: &str, place: Place) {
         for block in blocks(page) {
             let Some(Entry {
@@ -310,7 +310,7 @@ fn the_blocks_for_a_served_store_run_on_a_free_port(kubectl: &Path) {
             let line = line.replace("127.0.0.1:8001", &address);
             let words: Vec<&str> = line.split(' ').collect();
             if words[..2] == ["bowline", "serve"] {
-                // It runs already, and printed the line of the page with its own port.
+                // The server runs already, and printed the line of the page with its own port.
                 assert!(
                     block
                         .text

@@ -1,9 +1,9 @@
-//! How each block of the pages runs.
+//! The table of all blocks, and how each one runs.
 
 use bowline::tui::keymap::Keymap;
 use bowline::tui::theme::Theme;
 
-/// A block, by its page and how its first line begins.
+/// A block, by its page and the start of its first line.
 #[derive(Debug)]
 pub struct Entry {
     pub page: &'static str,
@@ -11,21 +11,21 @@ pub struct Entry {
     pub how: How,
 }
 
-/// How a block runs.
+/// How a block is tested.
 #[derive(Debug)]
 pub enum How {
-    /// In a place, after commands that the page takes for granted, with a line for each command of it.
+    /// It runs in a place, after the commands that the page assumes, with a line for each of its commands.
     Runs(Place, &'static [&'static str], &'static [Line]),
-    /// On an embedded store that is served on a free port, which replaces the port of the page.
+    /// It runs on an embedded store that is served on a free port, which replaces the port of the page.
     Served,
-    /// It is a sample of a message: the function makes the real one. A sample that ends in `...` is its
-    /// beginning.
+    /// It is a sample of a message; the function returns the real one. A sample that ends in `...` is only
+    /// the start of it.
     Message(fn() -> String),
-    /// Not at all, and why.
+    /// It does not run, for this reason.
     NotRun(&'static str),
 }
 
-/// Where a block runs. The blocks of one page share a place, in their order.
+/// The place in which a block runs. The blocks of one page share a place, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The embedded store of a new home.
@@ -36,16 +36,16 @@ pub enum Place {
     Cluster,
 }
 
-/// A command, and how it ends.
+/// A command and its expected result.
 #[derive(Debug)]
 pub struct Line {
     pub command: &'static str,
-    /// Flags that the test adds, because nobody answers a question here.
+    /// Flags that the test adds, because nobody answers questions here.
     pub adds: &'static str,
     pub code: i32,
     /// A part of its output.
     pub says: &'static str,
-    /// Why it is not run, where it is not.
+    /// The reason why the command does not run. None: it runs.
     pub not_run: Option<&'static str>,
 }
 
@@ -158,7 +158,7 @@ pub const TABLE: &[Entry] = &[
                     "release.openchoreo.dev/cart-v1.2.3",
                 ),
                 line(
-                    "bowline deploy cart -e development --release cart-v1.2.3 --wait",
+                    "bowline deploy cart -e development --release cart-v1.2.3 --wait --yes",
                     0,
                     "cart in development: nothing -> cart-v1.2.3 (revision 1)",
                 ),
@@ -168,62 +168,67 @@ pub const TABLE: &[Entry] = &[
                     "cart in staging: nothing -> cart-v1.2.3",
                 ),
                 line(
-                    "bowline promote cart --from development --to staging --reason \"first release\" --wait",
+                    "bowline promote cart --from development --to staging --reason \"first release\" --wait --yes",
                     0,
                     "cart in staging: nothing -> cart-v1.2.3 (revision 1)",
                 ),
-                asks(
-                    "bowline promote cart --from staging --to production-eu --reason \"first release\" --wait",
+                line(
+                    "bowline promote cart --from staging --to production-eu --reason \"first release\" --wait --yes",
                     0,
                     "cart in production-eu: nothing -> cart-v1.2.3 (revision 1)",
                 ),
-                asks(
-                    "bowline pin cart -e production-eu --until 4h --reason INC-42",
+                line(
+                    "bowline pin cart -e production-eu --until 4h --reason INC-42 --yes",
                     0,
-                    "cart in production-eu: cart-v1.2.3, 1 hold (revision 2)",
+                    "cart in production-eu: cart-v1.2.3, 1 hold until ",
                 ),
-                asks(
-                    "bowline unpin cart -e production-eu --reason INC-42",
+                line(
+                    "bowline unpin cart -e production-eu --reason INC-42 --yes",
                     0,
                     "cart in production-eu: cart-v1.2.3 (revision 3)",
                 ),
                 line(
-                    "bowline deploy cart -e development",
+                    "sed s/v0.9.0/v1.3.0/ deploy/examples/workloads/cart.yaml | bowline apply -f -",
+                    0,
+                    "workload.openchoreo.dev/cart configured",
+                ),
+                line(
+                    "bowline deploy cart -e development --yes",
                     0,
                     "cart in development: cart-v1.2.3 -> cart-",
                 ),
                 line(
-                    "bowline promote cart --from development --to staging --reason \"faster cart\"",
+                    "bowline promote cart --from development --to staging --reason \"faster cart\" --yes",
                     0,
                     "cart in staging: cart-v1.2.3 -> cart-",
                 ),
-                asks(
-                    "bowline promote cart --from staging --to production-eu --reason \"faster cart\"",
+                line(
+                    "bowline diff cart --from staging --to production-eu",
                     0,
-                    "cart in production-eu: cart-v1.2.3 -> cart-",
+                    "registry.example/shop/cart:v1.3.0",
                 ),
-                asks(
-                    "bowline rollback cart -e production-eu --to cart-v1.2.3 --reason INC-43",
-                    0,
-                    "-> cart-v1.2.3, 1 hold (revision 5)",
-                ),
-                asks(
-                    "bowline undo cart -e production-eu --reason INC-43",
+                line(
+                    "bowline promote cart --from staging --to production-eu --reason \"faster cart\" --yes",
                     0,
                     "cart in production-eu: cart-v1.2.3 -> cart-",
                 ),
                 line(
-                    "bowline mark bad cart-v1.2.3 --reason \"leaks connections\"",
+                    "bowline rollback cart -e production-eu --to cart-v1.2.3 --reason INC-43 --yes",
+                    0,
+                    "-> cart-v1.2.3, 1 hold (revision 5)",
+                ),
+                line(
+                    "bowline undo cart -e production-eu --reason INC-43 --yes",
+                    0,
+                    "cart in production-eu: cart-v1.2.3 -> cart-",
+                ),
+                line(
+                    "bowline mark bad cart-v1.2.3 --reason \"leaks connections\" --yes",
                     0,
                     "cart-v1.2.3 is marked bad",
                 ),
                 line("bowline gc --dry-run", 0, "release/cart-v1.2.3"),
                 line("bowline history cart -e production-eu", 0, "Rollback"),
-                line(
-                    "bowline diff cart --from staging --to production-eu",
-                    0,
-                    "before: ",
-                ),
                 line("bowline diff cart -e production-eu --live", 0, "after: "),
                 line("bowline audit verify", 0, "valid"),
             ],

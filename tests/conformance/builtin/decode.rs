@@ -1,7 +1,8 @@
-//! Wrong types in built-in kinds: the server's decoder and ours must complain about the same field in the same words.
+//! Wrong types in built-in kinds: the server's decoder and ours must report the same field with the same
+//! message.
 
-use bowline::embedded::builtin;
 use kube::Client;
+use kube_embedded::builtin;
 use serde_json::{Value, json};
 
 fn cases() -> Vec<(&'static str, Value)> {
@@ -62,7 +63,7 @@ fn cases() -> Vec<(&'static str, Value)> {
     cases
 }
 
-/// Sends every case as a dry run and compares the message that both give.
+/// Sends every case as a dry run, and compares the messages.
 pub async fn check(client: &Client) -> Result<(), String> {
     let schema =
         builtin::schema("apps", "v1", "Deployment").ok_or("Deployment is not in the table")?;

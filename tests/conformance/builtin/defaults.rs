@@ -1,7 +1,7 @@
-//! The defaults that live in Go code, against what a real server fills in.
+//! Compares the defaults in Kubernetes' Go code with those of the embedded API.
 
-use bowline::embedded::builtin;
 use kube::Client;
+use kube_embedded::builtin;
 use serde_json::{Value, json};
 
 use super::{differences, text};
@@ -285,7 +285,7 @@ fn samples() -> Vec<(&'static str, Value)> {
     samples
 }
 
-/// What the server sets that is not a default: it allocates or admits.
+/// Fields that the server sets but that are no defaults: it allocates them, or admission plugins set them.
 const NOT_DEFAULTS: &[&str] = &[
     "/metadata/creationTimestamp",
     "/metadata/generation",
@@ -314,7 +314,7 @@ const NOT_DEFAULTS: &[&str] = &[
 fn without(value: &Value, pointers: &[&str]) -> Value {
     let mut out = value.clone();
     if text(value, "kind") == "Job" {
-        // The controller's uid is in both.
+        // They contain the uid of the job.
         out["spec"]["selector"] = Value::Null;
         out["spec"]["template"]["metadata"] = Value::Null;
     }
@@ -335,7 +335,7 @@ fn without(value: &Value, pointers: &[&str]) -> Value {
     out
 }
 
-/// Creates an object of every kind on the server (as a dry run) and compares what both fill in.
+/// Creates an object of every kind on the server (as a dry run), and compares the defaults.
 pub async fn check(client: &Client) -> Result<(), String> {
     let mut wrong = Vec::new();
     for (path, sample) in samples() {

@@ -1,8 +1,8 @@
-//! A table of kubectl commands, run against a real server and against `bowline serve`, and
-//! compared: what is printed, what is complained about, and the exit code.
+//! A table of kubectl commands, which run against a real server and against `bowline serve`; the tests
+//! compare stdout, stderr and the exit code.
 //!
-//! Commands that build on each other make a scene. A scene has a namespace of its own on both
-//! sides, and `sh` runs its lines in the folder of manifests.
+//! Commands that depend on each other form a scene. A scene has its own namespace on both servers, and `sh`
+//! runs its lines in the directory of manifests.
 
 mod normal;
 mod scenes;
@@ -21,10 +21,10 @@ use serde_json::json;
 
 use crate::cluster::{Cluster, Options};
 
-/// How long one command may take.
+/// The longest time of one command.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Commands that build on each other.
+/// Commands that depend on each other.
 pub struct Scene {
     pub name: &'static str,
     pub rows: Vec<Row>,
@@ -33,22 +33,22 @@ pub struct Scene {
 /// One command of the table.
 pub struct Row {
     line: &'static str,
-    /// Commands that are run one by one while `line` watches, each after so many lines of it.
+    /// Commands to run one by one while `line` watches, each after this many lines of its output.
     meanwhile: &'static [(usize, &'static str)],
-    /// How many lines a watch prints before it is ended.
+    /// The number of lines that a watch prints before it is stopped.
     lines: usize,
     apart: Option<Apart>,
 }
 
-/// A difference that is by design.
+/// An intended difference.
 #[derive(Clone, Copy)]
 struct Apart {
     why: &'static str,
-    /// What is left to compare.
+    /// Removes the difference from the output.
     rest: fn(&str) -> String,
 }
 
-/// A command that both sides answer alike.
+/// A command with the same output on both servers.
 pub fn run(line: &'static str) -> Row {
     Row {
         line,
@@ -68,7 +68,7 @@ pub fn watch(line: &'static str, meanwhile: &'static [(usize, &'static str)], li
 }
 
 impl Row {
-    /// Names a difference that is by design, and what is compared nevertheless.
+    /// Adds an intended difference, and the function that removes it from the output.
     pub fn apart(self, why: &'static str, rest: fn(&str) -> String) -> Row {
         Row {
             apart: Some(Apart { why, rest }),
@@ -77,7 +77,7 @@ impl Row {
     }
 }
 
-/// The two servers, with bowline's kinds and rules on both.
+/// The two servers, both with bowline's kinds and policies.
 pub struct Pair {
     sides: [Side; 2],
     _cluster: Cluster,
@@ -85,7 +85,7 @@ pub struct Pair {
     _folder: tempfile::TempDir,
 }
 
-/// Where the commands of one side go.
+/// One of the two servers, as a target of commands.
 struct Side {
     name: &'static str,
     kubectl: PathBuf,
@@ -103,7 +103,7 @@ impl Drop for Served {
     }
 }
 
-/// What a command came to, made comparable.
+/// The normalised result of a command.
 #[derive(PartialEq)]
 struct Outcome {
     out: String,
@@ -122,7 +122,7 @@ impl std::fmt::Display for Outcome {
 }
 
 impl Pair {
-    /// Starts both sides, if a scene is asked for and there are programs for a cluster.
+    /// Starts both servers, if a selected test needs them and the programs of a cluster exist.
     pub async fn start(arguments: &Arguments) -> Option<Arc<Self>> {
         let wanted = !arguments.list
             && scenes::all()
@@ -157,10 +157,10 @@ impl Pair {
             "kubectl apply --server-side -f ../../../../deploy/crds -f ../../../../deploy/policies.yaml",
         );
         sides[0].must("kubectl wait --for=condition=Established crd --all");
-        // A real server learns of new kinds and of new policies in its own time.
+        // A real server recognises new kinds and policies only after a while.
         sides[0].until("kubectl create --dry-run=server -f pin.yaml -f release.yaml");
         sides[0].until("! sed /labels/d pin.yaml | kubectl create --dry-run=server -f -");
-        // The garbage collector looks for new kinds rarely, so it starts after them.
+        // The garbage collector looks for new kinds rarely, so it starts after they are installed.
         cluster.start_controllers();
         Some(Arc::new(Self {
             sides,
@@ -170,7 +170,7 @@ impl Pair {
         }))
     }
 
-    /// Where a side listens, and the token that it asks for.
+    /// The URL of a server, and its token if it needs one.
     pub fn access(&self, name: &str) -> (&str, Option<&str>) {
         let side = &self.sides[usize::from(name != self.sides[0].name)];
         (&side.server, side.token.as_deref())
@@ -214,7 +214,7 @@ impl Pair {
     }
 }
 
-/// The trials of the table.
+/// The tests of the table.
 pub fn trials(pair: &Option<Arc<Pair>>) -> Vec<Trial> {
     let trial = |scene: Scene| {
         let pair = pair.clone();
@@ -232,7 +232,7 @@ fn title(scene: &Scene) -> String {
     format!("kubectl::{}", scene.name)
 }
 
-/// Starts `bowline serve` on a store of its own and a free port.
+/// Starts `bowline serve` on its own store and a free port.
 fn serve(folder: &Path) -> (Served, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_bowline"))
         .arg(format!("--embedded={}", folder.join("store.db").display()))
@@ -256,7 +256,7 @@ fn serve(folder: &Path) -> (Served, String) {
 }
 
 impl Side {
-    /// A shell whose kubectl knows this side only.
+    /// A shell with a kubectl that is configured for this server only.
     fn shell(&self, namespace: &str, line: &str) -> Command {
         let path = self.home.join(format!("kubeconfig-{namespace}"));
         if !path.exists() {
@@ -292,7 +292,7 @@ impl Side {
         command
     }
 
-    /// Runs what is no part of the table.
+    /// Runs a command that is not part of the table.
     fn must(&self, line: &str) {
         let output = self
             .shell("default", line)
@@ -306,7 +306,7 @@ impl Side {
         );
     }
 
-    /// Runs what is no part of the table until it succeeds.
+    /// Runs a command that is not part of the table until it succeeds.
     fn until(&self, line: &str) {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -361,7 +361,7 @@ impl Side {
         )
     }
 
-    /// Runs a watch until it has printed enough, and what changes things meanwhile.
+    /// Runs a watch until it has printed enough lines, and the other commands meanwhile.
     fn follow(&self, namespace: &str, row: &Row) -> (String, String, Option<i32>) {
         let mut child = self
             .shell(namespace, &format!("exec {}", row.line))

@@ -1,4 +1,4 @@
-//! What must differ between two servers is written alike, so that the rest can be compared.
+//! Replaces the parts of the output that must differ between two servers, so that the rest can be compared.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
             r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
             "UID",
         ),
-        // The heading of a diff, with a folder and a time of this run.
+        // The header of a diff, with a directory and a time of this run.
         (
             r"(?m)^(diff|---|\+\+\+).*?(LIVE|MERGED)-\d+/([^\s]+).*$",
             "$1 $2/$3",
@@ -34,7 +34,7 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     .collect()
 });
 
-/// Writes what must differ alike.
+/// Replaces the parts that must differ.
 pub fn form(text: &str, server: &str, home: &str) -> String {
     let text = text.replace(server, "SERVER").replace(home, "HOME");
     let host = server.split_once("//").map_or(server, |(_, host)| host);
@@ -45,8 +45,8 @@ pub fn form(text: &str, server: &str, home: &str) -> String {
     sorted(&text)
 }
 
-/// Sorts what has no order: the causes of a refusal, which a real server finds by walking maps,
-/// and managed fields, whose order depends on the second that they were written in.
+/// Sorts parts without a fixed order: the causes of a failure, which a real server finds by walking maps, and
+/// managedFields, whose order depends on the second of the write.
 fn sorted(text: &str) -> String {
     let mut out: Vec<String> = Vec::new();
     let mut group: Vec<String> = Vec::new();
@@ -83,7 +83,7 @@ fn sorted(text: &str) -> String {
     out.join("\n") + end
 }
 
-/// Leaves out the sentences of `kubectl explain`: the built-in table has none, by design.
+/// Removes the descriptions of `kubectl explain`: the built-in table intentionally has none.
 pub fn without_descriptions(text: &str) -> String {
     let mut kept = Vec::new();
     let mut describing = false;
@@ -104,7 +104,7 @@ pub fn without_descriptions(text: &str) -> String {
     kept.join("\n")
 }
 
-/// Groups that bowline's own data planes have no use for.
+/// API groups that bowline's data planes do not need.
 const ABSENT: [&str; 7] = [
     "apiregistration.k8s.io",
     "certificates.k8s.io",
@@ -115,7 +115,7 @@ const ABSENT: [&str; 7] = [
     "storagemigration.k8s.io",
 ];
 
-/// Leaves out the groups that the embedded API does not serve, and the width of columns.
+/// Removes the groups that the embedded API does not serve, and the width of columns.
 pub fn without_absent_groups(text: &str) -> String {
     text.lines()
         .filter(|line| !ABSENT.iter().any(|group| line.contains(group)))
@@ -124,28 +124,28 @@ pub fn without_absent_groups(text: &str) -> String {
         .join("\n")
 }
 
-/// Leaves out what a build says of itself.
+/// Removes the build information.
 pub fn without_build(text: &str) -> String {
     let pattern = Regex::new(
         r#"(?m)^ *"?(buildDate|compiler|gitCommit|gitTreeState|goVersion|platform|gitVersion)"?:.*\n"#,
     )
     .expect("a pattern of ours");
-    pattern.replace_all(text, "").replace("+bowline", "")
+    pattern.replace_all(text, "").replace("+embedded", "")
 }
 
-/// Leaves out the object that a message repeats.
+/// Removes the object that a message repeats.
 pub fn without_object(text: &str) -> String {
     let pattern = Regex::new(r#"(patch: Invalid value: )".*": "#).expect("a pattern of ours");
     pattern.replace_all(text, "$1OBJECT: ").into_owned()
 }
 
-/// Leaves out the line that names the uid of a user.
+/// Removes the line with the uid of a user.
 pub fn without_uid(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with("UID "));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Leaves out the selector of a job.
+/// Removes the selector of a job.
 pub fn without_selector(text: &str) -> String {
     text.replace("batch.kubernetes.io/controller-uid=UID", "<none>")
         .split_whitespace()
@@ -153,7 +153,7 @@ pub fn without_selector(text: &str) -> String {
         .join(" ")
 }
 
-/// Leaves out what the client's own machinery logs.
+/// Removes the log lines of the client itself.
 pub fn without_complaints(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.contains("reflector.go"));
     lines.collect::<Vec<_>>().join("\n")

@@ -1,4 +1,4 @@
-//! The table itself.
+//! The table of commands.
 
 use super::{
     Row, Scene,

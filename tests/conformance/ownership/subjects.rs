@@ -1,10 +1,10 @@
-//! The kinds that random writes go to, and how to make something of them.
+//! The kinds for random writes, and how to make random objects of them.
 
-use bowline::embedded::builtin;
-use bowline::embedded::schema::Schema;
+use kube_embedded::builtin;
+use kube_embedded::schema::Schema;
 use serde_json::{Map, Value, json};
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers that are the same in every run.
 pub struct Dice(pub u64);
 
 impl Dice {
@@ -24,7 +24,7 @@ impl Dice {
     }
 }
 
-/// A kind to write to, and how to make something of it.
+/// A kind for random writes, and how to make random objects of it.
 pub struct Subject {
     pub path: &'static str,
     pub api_version: &'static str,
@@ -33,7 +33,8 @@ pub struct Subject {
     pub strategic: bool,
     pub make: fn(&mut Dice) -> Map<String, Value>,
     pub must: fn() -> Map<String, Value>,
-    /// What its status may be, and what writes of the object and of its status leave alone.
+    /// Makes a status, if the kind has one. `reset` lists the fields that a write of the object and a write
+    /// of its status ignore.
     pub status: Option<fn(&mut Dice) -> Value>,
     pub reset: (&'static [&'static str], &'static [&'static str]),
 }
@@ -133,7 +134,7 @@ fn widget(dice: &mut Dice) -> Map<String, Value> {
     object(vec![("spec", Some(Value::Object(without_extra(spec))))])
 }
 
-/// The map's values declare only a and b.
+/// The schema of the map's values declares only a and b.
 fn without_extra(mut spec: Map<String, Value>) -> Map<String, Value> {
     for entry in spec
         .get_mut("map")

@@ -1,5 +1,5 @@
-//! Requests that are meant to cost: deep, long, or many of something. Each is answered, and none
-//! leaves something that cannot be read.
+//! Requests that try to be expensive: deep, long, or with many elements. Each one is answered, and none
+//! leaves an object that cannot be read.
 
 use super::shapes::{APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC, Tally, sent};
 use super::*;
@@ -17,7 +17,7 @@ fn nested(depth: usize) -> Value {
     (0..depth).fold(json!(1), |inner, _| json!({"a": inner}))
 }
 
-/// What is accepted can be read, changed and deleted, whatever its depth.
+/// An accepted object can be read, changed and deleted, whatever its depth.
 #[test]
 fn deep_objects() {
     let world = World::with(&seeds()[..1]);
@@ -51,7 +51,7 @@ fn deep_objects() {
     tally.end(&world, "deep");
 }
 
-/// A patch that puts an object into itself again and again.
+/// A patch that copies an object into itself again and again.
 #[test]
 fn patches_that_grow() {
     let world = World::with(&seeds()[..1]);
@@ -91,7 +91,7 @@ fn patches_that_grow() {
     tally.end(&world, "growing");
 }
 
-/// A number that a definition keeps where nobody would look, or nowhere.
+/// A definition whose scale has an unusual or an invalid path.
 #[test]
 fn scales_of_odd_places() {
     let world = World::with(&[]);
@@ -112,7 +112,7 @@ fn scales_of_odd_places() {
         let (code, _) = tally.ask(&world, &sent("POST", collection.clone(), JSON, &odd));
         assert_eq!(code, 422, "{:.40}", path);
     }
-    // What another process wrote is no better.
+    // Another process may have written such a definition, too.
     let mut odd = definition.clone();
     odd["spec"]["versions"][0]["subresources"]["scale"]["specReplicasPath"] = json!(deep);
     let kind = super::shapes::subject(&collection, definition, &[]);
@@ -128,7 +128,7 @@ fn scales_of_odd_places() {
     tally.end(&world, "scales");
 }
 
-/// Long lists and many fields, where each element is looked for among the others.
+/// Long lists and many fields, where each element is compared with the others.
 #[test]
 fn long_lists() {
     let world = World::with(&seeds()[..1]);

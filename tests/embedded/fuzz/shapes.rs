@@ -1,16 +1,15 @@
-//! Every place of every kind with something else in it: no order of luck, the same each time.
+//! Replaces each field of each kind by values of other types; not random, the same in every run.
 //!
-//! An object that is valid, and each of its places in turn replaced by a value of each other shape,
-//! goes through every door. What is accepted nevertheless is then read, changed and deleted.
+//! Takes a valid object, replaces each of its fields in turn by a value of each other type, and sends it with
+//! every kind of request. If the server accepts it, the test reads, changes and deletes it.
 
 use std::sync::{Mutex, Once};
 
-use bowline::embedded::sqlite::{Expect, Key, Put, Write};
-use bowline::yaml;
+use kube_embedded::sqlite::{Expect, Key, Put, Write};
 
 use super::*;
 
-/// Everything that panicked in this process, in whatever task.
+/// All panics in this process, in any task.
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 fn listen_for_panics() {
@@ -24,7 +23,7 @@ fn listen_for_panics() {
     });
 }
 
-/// One of each shape, and a number that nobody can add to.
+/// One value of each type, and a number that overflows if it is incremented.
 fn odd_values() -> Vec<Value> {
     vec![
         json!("x"),
@@ -38,14 +37,14 @@ fn odd_values() -> Vec<Value> {
     ]
 }
 
-/// A valid object and where it lives.
+/// A valid object and its collection.
 pub(super) struct Subject {
     collection: String,
-    /// Says `shape` wherever it has to differ from others of its kind.
+    /// The object; contains `shape` wherever it must differ from other objects.
     pub(super) object: Value,
     parts: &'static [&'static str],
     depth: usize,
-    /// One in so many is made for good: those that all others depend on cost much.
+    /// Only one of this many objects is really created, for kinds whose objects slow down all later requests.
     kept: usize,
 }
 
@@ -60,7 +59,7 @@ pub(super) fn subject(collection: &str, object: Value, parts: &'static [&'static
 }
 
 impl Subject {
-    /// The object under names that nobody else has.
+    /// The object with unique names.
     fn number(&self, number: usize) -> Value {
         let text = self.object.to_string();
         serde_json::from_str(&text.replace("shape", &format!("shape{number}"))).unwrap()
@@ -70,7 +69,7 @@ impl Subject {
         self.collection.contains(".example") || self.collection.contains("openchoreo")
     }
 
-    /// The object and its parts, for changes that are not kept.
+    /// The paths of the object and its subresources, as dry runs.
     fn doors(&self, path: &str) -> impl Iterator<Item = String> {
         let parts = self.parts.iter().map(|part| format!("/{part}"));
         let paths = [String::new()].into_iter().chain(parts);
@@ -83,7 +82,7 @@ impl Subject {
     }
 }
 
-/// Without owners: what nobody owns any more is deleted when it suits the collector.
+/// Metadata without owners: otherwise the collector would delete the object at any time.
 fn metadata() -> Value {
     json!({"name": "shape", "labels": {"app": "web"}, "annotations": {"a": "b"}})
 }
@@ -234,7 +233,7 @@ fn workloads() -> Vec<Subject> {
     ]
 }
 
-/// Kinds of bowline, and one whose definition uses what definitions can say.
+/// bowline's kinds, and a kind whose definition uses every feature of definitions.
 fn custom_kinds() -> Vec<Subject> {
     let mut found: Vec<Subject> = Vec::new();
     let plurals = [
@@ -247,7 +246,7 @@ fn custom_kinds() -> Vec<Subject> {
         ("Release", "releases"),
         ("ReleasePin", "releasepins"),
     ];
-    let world = yaml::documents("kinds.yaml", include_str!("kinds.yaml")).unwrap();
+    let world = bounded_yaml::documents("kinds.yaml", include_str!("kinds.yaml")).unwrap();
     for (kind, plural) in plurals {
         let document = world.iter().find(|document| document.value["kind"] == kind);
         let mut object = document.unwrap().value.clone();
@@ -262,7 +261,7 @@ fn custom_kinds() -> Vec<Subject> {
             object,
             &["status"],
         );
-        // The definitions within a Release have no schema of their own.
+        // The definitions in a Release have no schema of their own.
         found_kind.depth = found_kind.depth.min(4);
         found.push(found_kind);
     }
@@ -327,7 +326,7 @@ fn merged(mut object: Value, more: Value) -> Value {
     object
 }
 
-/// The places of an object down to a depth, those that are missing and matter included.
+/// The paths of an object down to a depth, including important fields that are missing.
 fn shallow_places(object: &Value, depth: usize) -> Vec<String> {
     let mut found = Vec::new();
     places(object, String::new(), &mut found);
@@ -377,7 +376,7 @@ pub(super) const STRATEGIC: &str = "application/strategic-merge-patch+json";
 pub(super) const APPLY: &str = "application/apply-patch+yaml";
 pub(super) const JSON_PATCH: &str = "application/json-patch+json";
 
-/// What goes wrong, all of it, so that one run shows everything.
+/// Collects all wrong answers, so that one run shows all of them.
 #[derive(Default)]
 pub(super) struct Tally {
     requests: usize,
@@ -394,7 +393,7 @@ impl Tally {
                 self.accepted += usize::from(answer.0 < 300);
                 answer
             }
-            // What somebody else made unreadable is said to be so.
+            // The error for an object that another process damaged is correct.
             Ok(Err(wrong)) if wrong.contains("is damaged in the store") => (500, Value::Null),
             Ok(Err(wrong)) => {
                 self.wrong.push(wrong);
@@ -419,7 +418,7 @@ impl Tally {
             self.wrong.len(),
             shown.join("\n\n")
         );
-        // Some must pass, or this has tested nothing but the first check.
+        // Some requests must be accepted; otherwise only the first check is tested.
         assert!(self.accepted > 0 && self.accepted < self.requests);
         still_works(world, round);
         let panics = PANICS.lock().unwrap();
@@ -427,7 +426,8 @@ impl Tally {
     }
 }
 
-/// Sends each odd object; in the short form by two doors each, in turn, else by all of them.
+/// Sends each odd object: in the short form with two requests in turn, in the full form with all kinds of
+/// requests.
 fn through_every_door(round: &str, subjects: Vec<Subject>) {
     listen_for_panics();
     let world = World::with(&seeds()[..1]);
@@ -459,7 +459,7 @@ fn through_every_door(round: &str, subjects: Vec<Subject>) {
                 }
             }
         }
-        // What is stored has more places: what the server filled in.
+        // The stored object has more fields, because the server filled in defaults.
         for (turn, at) in shallow_places(&stored, subject.depth).iter().enumerate() {
             for value in in_turn(odd_values(), turn) {
                 let odd = replaced(stored.clone(), at, &value);
@@ -476,7 +476,7 @@ fn through_every_door(round: &str, subjects: Vec<Subject>) {
     tally.end(&world, round);
 }
 
-/// One of them, another each turn, or all in the full form.
+/// One element, another one each turn; all of them in the full form.
 fn in_turn<T>(mut all: Vec<T>, turn: usize) -> Vec<T> {
     match sized(true, false) {
         true => vec![all.swap_remove(turn % all.len())],
@@ -484,7 +484,7 @@ fn in_turn<T>(mut all: Vec<T>, turn: usize) -> Vec<T> {
     }
 }
 
-/// An odd object as a change of a sound one, in every form of a change.
+/// The odd object as an update of a valid one, with each kind of request.
 fn changes(subject: &Subject, path: &str, odd: &Value, at: &str) -> Vec<Sent> {
     let mut found = Vec::new();
     let value = odd.pointer(at).unwrap_or(&Value::Null);
@@ -501,7 +501,7 @@ fn changes(subject: &Subject, path: &str, odd: &Value, at: &str) -> Vec<Sent> {
     found
 }
 
-/// Whatever was accepted has to be usable, and has to go again.
+/// An accepted object must be usable, and can be deleted.
 fn use_and_delete(world: &World, subject: &Subject, made: &Value, tally: &mut Tally) {
     let path = subject.path(made);
     let mut table = sent("GET", path.clone(), JSON, &Value::Null);
@@ -628,8 +628,8 @@ fn options() -> Value {
         "preconditions": {"uid": "u", "resourceVersion": "1"}, "dryRun": ["All"]})
 }
 
-/// Another process may have written anything into the file: such an object may be refused, but it
-/// takes nothing else with it.
+/// Another process may have written anything into the file. The server may refuse such an object, but all
+/// other objects still work.
 #[test]
 fn rows_of_any_shape() {
     listen_for_panics();
@@ -701,7 +701,7 @@ fn rows_of_any_shape() {
     tally.end(&world, "rows");
 }
 
-/// Puts an object into the file without asking anybody.
+/// Writes an object directly into the file, without any check.
 pub(super) async fn store_row(world: &World, subject: &Subject, object: &Value, odd: &Value) {
     let parts: Vec<&str> = subject.collection.split('/').collect();
     let namespaced = parts.contains(&"namespaces") && parts.last() != Some(&"namespaces");

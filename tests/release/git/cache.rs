@@ -1,4 +1,4 @@
-//! The cache among threads and processes, killed writers and damaged files.
+//! The cache with several threads and processes, killed writers and damaged files.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use super::repository::{FILE, FIRST, Repository, SECOND};
 use super::server::{Connection, Server, backend};
 use super::{Place, kind, reference, refused};
 
-/// Reads a reference in another process: this program again.
+/// Reads a reference in another process, which runs this program again.
 #[test]
 #[ignore = "a part that other tests start"]
 fn read_in_another_process() {
@@ -122,7 +122,7 @@ fn a_process_killed_in_the_middle_breaks_nothing() {
     assert!(place.leftovers().is_empty());
 }
 
-/// Lets so many bytes pass and drops the rest.
+/// Passes a number of bytes on and drops the rest.
 struct Half<'a> {
     left: usize,
     inner: &'a mut dyn Connection,
@@ -161,10 +161,10 @@ fn leftovers_of_every_kind_are_cleared_away() {
     place.git().read(&wanted).unwrap();
     let published = entry(&place, &repository.first);
     let part = published.with_extension("part");
-    // Killed before the rename: everything is there but its name.
+    // Killed before the rename: the directory is complete, but has its temporary name.
     fs::rename(&published, &part).unwrap();
     assert_eq!(place.git().read(&wanted).unwrap(), FIRST.as_bytes());
-    // Killed earlier: some of it.
+    // Killed earlier: a part of the directory.
     fs::remove_dir_all(&published).unwrap();
     fs::create_dir_all(part.join("objects/pack")).unwrap();
     fs::write(part.join("received.pack"), "PACK").unwrap();
@@ -208,7 +208,7 @@ fn a_damaged_commit_is_fetched_again_and_never_served() {
             );
         }
     }
-    // And with the repository gone, damage is an error and nothing else.
+    // Without the repository, damage is an error.
     fs::remove_dir_all(&repository.path).unwrap();
     flip(&file("pack"));
     assert_eq!(kind(&refused(&place.git(), &wanted)), "no repository");
@@ -228,7 +228,7 @@ fn waiting_for_another_fetch_ends_at_the_deadline_too() {
         .path();
     let held = fs::File::options().write(true).open(lock).unwrap();
     held.lock().unwrap();
-    // What is in the cache needs no lock.
+    // A cached commit needs no lock.
     assert_eq!(place.impatient().read(&wanted).unwrap(), FIRST.as_bytes());
     let other = reference(repository.url(), &repository.second, FILE);
     assert_eq!(kind(&refused(&place.impatient(), &other)), "deadline");
@@ -274,7 +274,7 @@ fn the_cache_keeps_what_was_read_last() {
             .collect::<Vec<_>>()
     };
     assert_eq!(kept(), [true, false, true, false]);
-    // Reading makes it young again.
+    // A read makes the commit recent again.
     age(&commits[0], 30);
     age(&commits[2], 40);
     reader

@@ -1,4 +1,4 @@
-//! Repositories in the file system, and what every transport has in common.
+//! Repositories in the file system, and the behaviour that all transports share.
 
 use super::repository::{FILE, FIRST, Repository, SECOND, git};
 use super::{Place, kind, reference, refused};
@@ -15,7 +15,7 @@ fn a_commit_is_read_once_and_then_from_the_cache_with_the_repository_gone() {
 
     std::fs::remove_dir_all(&repository.path).unwrap();
     assert_eq!(reader.read(&first).unwrap(), FIRST.as_bytes());
-    // Another process would start like this.
+    // A new reader, like in another process.
     assert_eq!(place.git().read(&second).unwrap(), SECOND.as_bytes());
     let other = reference(repository.url(), &repository.first, "bin/run.sh");
     assert_eq!(reader.read(&other).unwrap(), b"#!/bin/sh\n");
@@ -81,7 +81,7 @@ fn limits_hold_for_files_and_repositories() {
         assert_eq!(kind(&refused(&reader, &wanted)), "too large");
     }
     assert!(place.leftovers().is_empty());
-    // A file over the limit is left out of the cache; with a higher limit it is fetched after all.
+    // A file over the limit is left out of the cache; with a higher limit it is fetched.
     let large = reference(repository.url(), &repository.first, "large.bin");
     assert_eq!(kind(&refused(&place.git(), &large)), "too large");
     let reader = limited(&|limits| limits.file_bytes = 3_000_000);

@@ -1,4 +1,4 @@
-//! References made to be misunderstood: nothing is contacted, nothing is written, no secret is shown.
+//! Hostile references: no connection, no write, no secret in a message.
 
 use super::repository::{FILE, Repository};
 use super::server::Server;

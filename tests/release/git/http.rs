@@ -18,7 +18,7 @@ fn a_commit_is_fetched_once_and_then_read_with_the_server_gone() {
         let reader = place.git();
         let first = reference(&url, &repository.first, FILE);
         assert_eq!(reader.read(&first).unwrap(), FIRST.as_bytes());
-        // One handshake and one fetch, whatever is read.
+        // One handshake and one fetch, whatever file is read.
         assert_eq!(server.count(), 2);
         reader.read(&first).unwrap();
         reader
@@ -95,7 +95,7 @@ fn large_files_are_left_out_where_the_server_can() {
     let server = Server::git(&place.path("repos"));
     let url = server.url("repo.git");
     let mut settings = place.settings();
-    // The large file alone unfolds to more than this.
+    // The large file alone is larger than this when it is unpacked.
     settings.limits.object_bytes = 1_000_000;
     let reader = Git::new(settings);
     assert_eq!(
@@ -142,7 +142,7 @@ fn a_token_is_given_to_its_host_alone() {
     let mut settings = place.settings();
     settings.tokens = Some(tokens.clone());
     let reader = Git::new(settings);
-    // Another host's token is not ours.
+    // The token of another host is not used.
     std::fs::write(tokens.join("127.0.0.1"), CANARY).unwrap();
     std::fs::write(tokens.join("localhost"), CANARY).unwrap();
     assert_eq!(kind(&refused(&reader, &wanted)), "denied");
@@ -154,7 +154,7 @@ fn a_token_is_given_to_its_host_alone() {
     assert_eq!(kind(&refused(&reader, &wanted)), "denied");
     std::fs::write(&file, format!("{CANARY}\n")).unwrap();
     assert_eq!(reader.read(&wanted).unwrap(), FIRST.as_bytes());
-    // Nothing of it is in the cache either.
+    // The cache does not contain the token either.
     let kept = std::process::Command::new("grep")
         .args(["-r", CANARY])
         .arg(place.path("cache"))
@@ -184,7 +184,7 @@ fn helpers_of_the_users_git_are_asked() {
             b"",
         );
     };
-    // None configured: no terminal is asked.
+    // Without a credential helper, git does not ask on a terminal.
     assert_eq!(
         kind(&refused(&Git::new(settings.clone()), &wanted)),
         "denied"
@@ -202,7 +202,7 @@ fn helpers_of_the_users_git_are_asked() {
         FIRST.as_bytes()
     );
 
-    // A helper that hangs, with a child that would outlive it, ends with the deadline.
+    // A helper that hangs, with a child that would outlive it, is ended at the deadline.
     configure("!sleep 1000 & sleep 1000");
     settings.cache = place.path("other-cache");
     settings.limits.deadline = Duration::from_millis(500);

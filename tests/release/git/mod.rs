@@ -1,5 +1,5 @@
-//! Definitions by git reference: real repositories over file, http and ssh, made by the
-//! installed git; servers that hang, lie and flood; hostile references.
+//! Definitions by git reference: real repositories over file, http and ssh, created by the installed git;
+//! servers that hang, send wrong data or too much; hostile references.
 
 mod cache;
 mod file;
@@ -20,10 +20,10 @@ use bowline::api::release::GitRef;
 use bowline::resolve::git::{Allowed, Cause, Git, GitError, Settings};
 use tempfile::TempDir;
 
-/// What stands in every secret of these tests and in no message.
+/// A part of every secret in these tests; no message contains it.
 pub const CANARY: &str = "CANARY-7f3a";
 
-/// A place of its own for each test: a cache, and beside it what must not be touched.
+/// The directory of one test: a cache, and beside it files that must not change.
 pub struct Place {
     pub directory: TempDir,
 }
@@ -56,21 +56,21 @@ impl Place {
         Git::new(self.settings())
     }
 
-    /// A reader whose patience ends soon.
+    /// A reader with a short deadline.
     pub fn impatient(&self) -> Git {
         let mut settings = self.settings();
         settings.limits.deadline = Duration::from_millis(300);
         Git::new(settings)
     }
 
-    /// Everything in the place except the cache.
+    /// Returns all files in the directory except the cache.
     pub fn beside_the_cache(&self) -> BTreeSet<PathBuf> {
         let mut found = BTreeSet::new();
         list(self.directory.path(), &self.path("cache"), &mut found);
         found
     }
 
-    /// What is left of fetches that did not end well.
+    /// Returns the files that failed fetches left behind.
     pub fn leftovers(&self) -> Vec<PathBuf> {
         let mut found = BTreeSet::new();
         list(&self.path("cache"), Path::new(""), &mut found);
@@ -105,7 +105,7 @@ pub fn reference(repository: impl Into<String>, revision: &str, path: &str) -> G
     }
 }
 
-/// Reads what cannot be read, and checks what holds for every message.
+/// Reads a reference that must fail, and checks the rules for all messages.
 pub fn refused(git: &Git, reference: &GitRef) -> GitError {
     let error = match git.read(reference) {
         Err(error) => error,
@@ -125,7 +125,7 @@ pub fn refused(git: &Git, reference: &GitRef) -> GitError {
     error
 }
 
-/// Tells which of the causes it was.
+/// Returns the name of the cause.
 pub fn kind(error: &GitError) -> &'static str {
     match *error.cause {
         Cause::Address(_) => "address",

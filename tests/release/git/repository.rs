@@ -1,15 +1,15 @@
-//! Repositories made by the installed git, always with the same commits.
+//! Repositories that the installed git creates, always with the same commits.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The file that every repository has, in its first and its second commit.
+/// The file in every repository, with its content in the first and the second commit.
 pub const FILE: &str = "types/web.yaml";
 pub const FIRST: &str = "kind: ComponentTypeDefinition\nversion: 1\n";
 pub const SECOND: &str = "kind: ComponentTypeDefinition\nversion: 2\n";
 
-/// Runs git as nobody in particular.
+/// Runs git without the configuration of the user.
 pub fn git(directory: &Path, arguments: &[&str], input: &[u8]) -> String {
     let mut child = Command::new("git")
         .args(arguments)

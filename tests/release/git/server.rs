@@ -1,4 +1,4 @@
-//! A small http server on this machine: `git http-backend` behind it, or something worse.
+//! A small http server on this machine: with `git http-backend`, or with a misbehaviour.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use base64::Engine;
 
-/// What came in.
+/// A received request.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub method: String,
@@ -29,11 +29,11 @@ impl Request {
     }
 }
 
-/// What a server does with a request; the connection is closed afterwards.
+/// The reaction of a server to a request; the connection is closed afterwards.
 pub type Behaviour = dyn Fn(&Request, &mut dyn Connection) + Send + Sync;
 
 pub trait Connection: Read + Write {
-    /// Waits until the other side is gone, at most for a moment; says whether it is.
+    /// Waits a moment until the other side has closed the connection. Returns whether it has.
     fn is_gone(&mut self, moment: Duration) -> bool;
 }
 
@@ -101,7 +101,7 @@ impl Server {
         Self::start(move |request, connection| backend(&root, request, connection))
     }
 
-    /// The same for whoever gives these credentials.
+    /// The same, with required credentials.
     pub fn with_password(root: &Path, credentials: &str) -> Self {
         let root = root.to_owned();
         let wanted = format!(
@@ -112,7 +112,7 @@ impl Server {
             if request.header("authorization") == Some(&wanted) {
                 backend(&root, request, connection);
             } else {
-                // A server may say anything, also what it was told.
+                // A server may repeat the credentials that it received.
                 let echo = format!("wrong: {:?}", request.header("authorization"));
                 answer(
                     connection,
@@ -136,7 +136,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::SeqCst);
-        // The listener closes when it has seen the flag.
+        // The connection wakes the listener, which then sees the flag and closes.
         drop(TcpStream::connect(("127.0.0.1", self.port)));
         while TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
             std::thread::yield_now();
@@ -157,7 +157,7 @@ pub fn answer(
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
-    // Who hangs up early is not our concern.
+    // A client may close the connection early.
     let _ = connection.write_all(format!("{head}\r\n").as_bytes());
     let _ = connection.write_all(body);
 }

@@ -52,7 +52,7 @@ fn openssl(directory: &Path, arguments: &str) {
     );
 }
 
-/// A server for one more connection each time it is asked; its certificate is for a name.
+/// Starts a server for one connection, with a certificate for a name.
 fn serve(place: &Place, name: &str) -> u16 {
     let directory = place.path(name);
     std::fs::create_dir_all(&directory).unwrap();
@@ -91,7 +91,7 @@ fn serve(place: &Place, name: &str) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let root = place.path("repos");
-    // It ends with the test program.
+    // The thread ends with the test program.
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let session = rustls::ServerConnection::new(config.clone()).unwrap();
@@ -116,7 +116,7 @@ fn https_is_read_where_the_certificate_is_trusted_and_fits() {
         &repository.first,
         FILE,
     );
-    // The system does not know who signed it.
+    // The system does not trust the issuer.
     assert_eq!(kind(&refused(&place.git(), &wanted)), "unreachable");
     let mut settings = place.settings();
     settings.authorities = Some(place.path("none.pem"));

@@ -65,7 +65,7 @@ fn what_others_could_not_resolve_has_none() {
         message(&clone.join("new.yaml")),
         WorkTreeError::Untracked { .. }
     ));
-    // An untracked file beside it does not matter; a changed one does, and a missing one.
+    // An untracked file does not matter; a changed or missing tracked file does.
     assert!(work_tree(&file).is_ok());
     fs::write(clone.join("bin/run.sh"), "#!/bin/bash\n").unwrap();
     assert!(

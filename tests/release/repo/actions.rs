@@ -1,8 +1,8 @@
-//! Every action as one commit: what changes in the files, what the commit says.
+//! Every action is one commit: the changes of the files, and the message.
 
 use super::{Shop, pin};
 
-/// What a commit says in its trailers.
+/// Returns the value of a trailer of the last commit.
 fn trailer(shop: &Shop, name: &str) -> String {
     let format = format!("--format=%(trailers:key={name},valueonly,separator=%x2C)");
     shop.git_words(&["log", "-1", &format])
@@ -100,7 +100,7 @@ fn a_set_is_one_commit() {
 fn holds_marks_and_the_way_back() {
     let shop = Shop::open(&["cart"]);
     shop.ends("promote cart --from dev --to staging", 0, "revision 2");
-    // Nobody says what was good, so it wants a target.
+    // The last good release is not known, so the rollback needs a target.
     shop.ends("rollback cart -e staging", 5, "no controller runs");
     shop.ends(
         "rollback cart -e staging --to cart-1 --reason INC-7",
@@ -114,10 +114,13 @@ fn holds_marks_and_the_way_back() {
         "{file}"
     );
     assert!(file.contains("reason: INC-7"), "{file}");
+    // The hold and its commit name the same person.
+    let author = shop.git_words(&["log", "-1", "--format=%an <%ae>"]);
+    assert_eq!(author, "Ana <ana@example.com>");
     shop.ends(
         "promote cart --from dev --to staging",
         5,
-        "cart in staging is held at cart-1",
+        &format!("cart in staging is held at cart-1 ({author}, INC-7)"),
     );
     shop.ends("unpin cart -e staging", 0, "cart in staging");
     assert_eq!(
@@ -151,14 +154,14 @@ fn holds_marks_and_the_way_back() {
         0,
         "cart-1 -> cart-2",
     );
-    // The reverse of the last action, as a commit like any other.
+    // The undo of the last action is a normal commit.
     shop.ends("undo cart -e staging", 0, "cart-2 -> cart-1");
     assert_eq!(
         shop.read("pins/staging/cart.yaml"),
         pin("cart", "staging", "cart-1")
     );
     shop.ends("audit verify", 0, "valid");
-    // What was done to releases is on record too, and held to what it says.
+    // The actions on releases are in the audit trail too, and are verified.
     let listed = shop.ends("audit list cart -o json", 0, "MarkBad").out;
     assert!(
         listed.contains("MarkGood") && listed.contains("leaks"),
@@ -191,8 +194,6 @@ fn new_objects_lie_where_their_neighbours_do_or_where_the_layout_says() {
         "{made}"
     );
 
-    // A release of what lies in the repository refers to it, once that is pushed.
-    shop.ends("release create cart --version v4", 5, "push");
     let head = shop.head();
     let line = "release create cart --version v4 --embed --dry-run";
     shop.ends(line, 3, "in releases/cart/cart-v4.yaml");
@@ -209,13 +210,15 @@ fn new_objects_lie_where_their_neighbours_do_or_where_the_layout_says() {
     let bare = shop.place.path().join("origin.git");
     shop.git_words(&["init", "-q", "--bare", bare.to_str().unwrap()]);
     shop.git_words(&["remote", "add", "origin", bare.to_str().unwrap()]);
+    // A release of definitions in the repository refers to them by commit, after they are pushed.
+    shop.ends("release create search --version v4", 5, "git push");
     shop.git("push -q -u origin main");
     let head = shop.head();
     shop.ends("release create search --version v4", 0, "search-v4");
     let made = shop.read("lock/search/search-v4.yaml");
     assert!(made.contains(&format!("revision: {head}")), "{made}");
     assert!(made.contains("path: components/search.yaml"), "{made}");
-    // Made and deployed in one commit, and shown with what git has here.
+    // Created and deployed in one commit; the definitions are read from the local objects.
     shop.git("push -q");
     let before = shop.head();
     let text = shop
@@ -248,7 +251,7 @@ fn a_commit_can_go_to_another_branch() {
     assert_eq!(shop.git("rev-parse promote/cart^"), head);
     let stat = shop.git("diff --numstat main promote/cart");
     assert_eq!(stat, "1\t1\tpins/staging/cart.yaml");
-    // Again from the same state: the branch has another file by now.
+    // Again from the same state: the branch has another file now.
     shop.ends(
         "promote cart --from dev --to staging --branch promote/cart",
         4,
@@ -306,14 +309,14 @@ fn gc_removes_files_in_one_commit() {
     assert_eq!(shop.git("rev-parse HEAD^"), before);
     assert_eq!(shop.status(), "");
     let left = shop.git("ls-files releases");
-    // Pinned are 1 and 2; the newest two of one second are the last by name, 9 and 8.
+    // 1 and 2 are pinned; the newest two with the same time are the last ones by name, 9 and 8.
     assert_eq!(
         left,
         "releases/cart/cart-1.yaml\nreleases/cart/cart-2.yaml\nreleases/cart/cart-8.yaml\nreleases/cart/cart-9.yaml",
         "{ran:?}"
     );
     assert!(!shop.root.join("many.yaml").exists(), "both of it went");
-    // Each of them is on record, with why it went.
+    // Each deletion is in the audit trail, with its reason.
     let listed = shop.ends("audit list -o json", 0, "tidy").out;
     let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
     let entries = listed["items"].as_array().unwrap().iter();
@@ -330,4 +333,70 @@ fn gc_removes_files_in_one_commit() {
     );
     shop.ends("audit verify", 0, "10 entries in 4 chains: valid");
     shop.ends("gc --keep 2 --min-age 0s --confirm", 0, "");
+}
+
+#[test]
+fn without_a_remote_a_release_embeds_its_definitions_and_a_note_says_so() {
+    let note = "the repository has no remote to refer to, so the release embeds the definitions";
+    let shop = Shop::open(&["cart", "search"]);
+    shop.ends("release create cart --version v4", 0, note);
+    let made = shop.read("releases/cart/cart-v4.yaml");
+    assert!(
+        made.contains("content:") && !made.contains("gitRef"),
+        "{made}"
+    );
+    shop.ends("deploy cart -e dev", 0, note);
+    shop.ends("deploy cart -e dev", 0, "(no change)");
+
+    // With a remote that lacks the commit, the command of the hint works, and deploy finds its release.
+    let bare = shop.place.path().join("origin.git");
+    shop.git_words(&["init", "-q", "--bare", bare.to_str().unwrap()]);
+    shop.git_words(&["remote", "add", "origin", bare.to_str().unwrap()]);
+    for line in ["release create search --version v5", "deploy search -e dev"] {
+        let ran = shop.ends(line, 5, "git push");
+        let hint = ran.err.lines().find(|line| line.starts_with("hint: "));
+        let hint = hint.and_then(|hint| hint.split_once("definitions: bowline "));
+        let (_, command) = hint.unwrap_or_else(|| panic!("no command in {}", ran.err));
+        // Every run of this user already has the flag.
+        let repo = format!(" --repo {}", shop.root.display());
+        assert!(command.contains(&repo), "{command}");
+        let command = command.replace(&repo, "");
+        shop.ends(&command, 0, "release.openchoreo.dev/search-");
+    }
+    assert!(shop.root.join("releases/search/search-v5.yaml").exists());
+    shop.ends(
+        "deploy search -e dev",
+        0,
+        "search in dev: search-2 -> search-",
+    );
+}
+
+#[test]
+fn apply_and_delete_change_files_and_say_that_they_make_no_commit() {
+    let shop = Shop::open(&["cart"]);
+    let head = shop.head();
+    let changed = shop.place.path().join("changed.yaml");
+    let text = shop.read("components/cart.yaml");
+    std::fs::write(&changed, text.replace("shop/cart:0", "shop/cart:9")).unwrap();
+    let apply = format!("apply -f {}", changed.display());
+    let said = "changed components/cart.yaml; not committed";
+    assert!(
+        !shop
+            .ends(&format!("{apply} --dry-run"), 3, "")
+            .err
+            .contains("committed")
+    );
+    shop.ends(&apply, 0, said);
+    assert!(shop.read("components/cart.yaml").contains("shop/cart:9"));
+    assert!(!shop.ends(&apply, 0, "unchanged").err.contains("committed"));
+    shop.ends("delete component cart", 0, said);
+    shop.ends(&format!("{apply} --push"), 2, "it makes no commit");
+    assert_eq!(
+        (shop.head(), shop.status().trim()),
+        (head, "M components/cart.yaml")
+    );
+
+    let other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n";
+    std::fs::write(&changed, other).unwrap();
+    shop.ends(&apply, 5, "configmap/x is no object of bowline");
 }

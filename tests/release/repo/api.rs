@@ -1,15 +1,15 @@
-//! The API over files: reads follow them, writes edit them, and only what changed is read again.
+//! The API over files: reads follow the files, writes edit them, and only changed files are read again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bowline::api::{AuditEntry, Release, ReleasePin, RenderedRelease};
-use bowline::embedded::Embedded;
-use bowline::embedded::tree::{Layout, Tree, TreeOptions};
+use bowline::gitops::tree::{self, Layout, Tree, TreeOptions};
 use futures::StreamExt;
 use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use kube::runtime::watcher::{self, watcher};
+use kube_embedded::Embedded;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -21,7 +21,8 @@ pub fn options(shop: &Shop) -> TreeOptions {
         cache: Some(shop.place.path().join("cache")),
         namespace: None,
         beside: None,
-        user: "ana".to_owned(),
+        user: None,
+        account: "ana".to_owned(),
         variables: std::env::vars_os().collect(),
         layout: Layout::default(),
     }
@@ -30,7 +31,7 @@ pub fn options(shop: &Shop) -> TreeOptions {
 #[tokio::test(flavor = "multi_thread")]
 async fn reads_follow_the_files_and_writes_edit_them() {
     let shop = Shop::open(&["cart"]);
-    let (served, tree) = Embedded::over(options(&shop)).await.unwrap();
+    let (served, tree) = tree::open(options(&shop)).await.unwrap();
     assert_eq!(tree.namespace(), "shop");
     let client = served.client("shop");
     let pins: Api<ReleasePin> = Api::default_namespaced(client);
@@ -39,12 +40,12 @@ async fn reads_follow_the_files_and_writes_edit_them() {
         3
     );
 
-    // Only what changed is read again, by this process and by the next.
+    // Only changed files are read again, by this process and by the next one.
     settle(&served, &tree).await;
-    let quiet = served.sync(&tree).await.unwrap();
+    let quiet = tree.sync(&served).await.unwrap();
     assert_eq!(quiet.read, 0);
     shop.write("pins/staging/cart.yaml", &pin("cart", "staging", "cart-3"));
-    let synced = served.sync(&tree).await.unwrap();
+    let synced = tree.sync(&served).await.unwrap();
     assert_eq!((synced.read, synced.stored), (1, 1));
     let found = pins.get("cart-staging").await.unwrap();
     assert_eq!(found.spec.release_ref.name, "cart-3");
@@ -54,8 +55,8 @@ async fn reads_follow_the_files_and_writes_edit_them() {
         "one more than the log knows"
     );
 
-    // A watch sees what an editor saves, what is new and what goes.
-    served.follow(&tree);
+    // A watch reports changed, new and deleted files.
+    tree.follow(&served);
     let mut events = std::pin::pin!(watcher(pins.clone(), watcher::Config::default()));
     let mut seen = BTreeMap::new();
     let mut until = async |wanted: &dyn Fn(&BTreeMap<String, String>) -> bool| {
@@ -79,7 +80,7 @@ async fn reads_follow_the_files_and_writes_edit_them() {
     std::fs::remove_file(shop.root.join("more.yaml")).unwrap();
     until(&|seen| !seen.contains_key("mail-dev")).await;
 
-    // A write edits one line of one file, and is served.
+    // A write edits one line of one file, and the API returns the new state.
     let patch = Patch::Merge(json!({"spec": {"releaseRef": {"name": "cart-2"}}}));
     let patched = pins
         .patch("cart-prod", &PatchParams::default(), &patch)
@@ -95,7 +96,7 @@ async fn reads_follow_the_files_and_writes_edit_them() {
         "no commit: {}",
         shop.status()
     );
-    // The rules hold as everywhere.
+    // The rules of the API apply.
     let wrong = Patch::Merge(json!({"spec": {"component": "mail"}}));
     assert!(
         pins.patch("cart-prod", &PatchParams::default(), &wrong)
@@ -138,7 +139,7 @@ async fn templates_and_patches_are_no_objects_and_what_they_do_to_release_pins_i
         "kind: ReleasePin\napiVersion: openchoreo.dev/v1alpha1\n",
     );
     shop.write(".gitignore", "ignored/\n");
-    let (served, tree) = Embedded::over(options(&shop)).await.unwrap();
+    let (served, tree) = tree::open(options(&shop)).await.unwrap();
     let pins: Api<ReleasePin> = Api::namespaced(served.client("shop"), "shop");
     assert_eq!(
         pins.list(&ListParams::default()).await.unwrap().items.len(),
@@ -148,7 +149,7 @@ async fn templates_and_patches_are_no_objects_and_what_they_do_to_release_pins_i
         pins.get("cart-prod").await.unwrap().spec.release_ref.name,
         "cart-1"
     );
-    served.whole(&tree).await.unwrap();
+    tree.whole(&served).await.unwrap();
     let problems: Vec<String> = tree
         .problems()
         .into_iter()
@@ -166,7 +167,8 @@ async fn templates_and_patches_are_no_objects_and_what_they_do_to_release_pins_i
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }
-    // A release whose file a kustomization names is not collected: nothing could be built without it.
+    // A release whose file a kustomization names is not deleted: the kustomization could not be built without
+    // it.
     shop.git("rm -q --cached -r --ignore-unmatch ignored");
     for folder in ["chart", "overlay"] {
         std::fs::remove_dir_all(shop.root.join(folder)).unwrap();
@@ -186,8 +188,8 @@ async fn templates_and_patches_are_no_objects_and_what_they_do_to_release_pins_i
     );
 }
 
-/// Of two files that hold the same object the first counts; where it does no more, the other does, though it
-/// did not change.
+/// If two files contain the same object, the first one wins. If the first one no longer contains it, the
+/// other one does, although it did not change.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_another_file_held_first_is_served_when_that_one_goes() {
     let shop = Shop::open(&["cart"]);
@@ -196,7 +198,7 @@ async fn what_another_file_held_first_is_served_when_that_one_goes() {
     let names = |path| format!("patches:\n  - path: {path}\n");
     shop.write("again/kustomization.yaml", &names("c.yaml"));
     shop.write("again/c.yaml", &pin("mail", "prod", "mail-3"));
-    let (served, tree) = Embedded::over(options(&shop)).await.unwrap();
+    let (served, tree) = tree::open(options(&shop)).await.unwrap();
     let pins: Api<ReleasePin> = Api::default_namespaced(served.client("shop"));
     let named = async |pin: &str| {
         let found = pins.get_opt(pin).await.unwrap();
@@ -207,11 +209,11 @@ async fn what_another_file_held_first_is_served_when_that_one_goes() {
     assert_eq!(named("mail-prod").await, None, "a patch is no object");
 
     std::fs::remove_file(shop.root.join("again/a.yaml")).unwrap();
-    let synced = served.sync(&tree).await.unwrap();
+    let synced = tree.sync(&served).await.unwrap();
     assert_eq!((synced.read, synced.stored), (1, 1));
     assert_eq!(named("mail-dev").await.as_deref(), Some("mail-2"));
 
-    // It comes back with something else first, and then as it was.
+    // The first file returns, first with another object and then with the same one.
     shop.write("again/a.yaml", &pin("mail", "staging", "mail-1"));
     settle(&served, &tree).await;
     assert_eq!(named("mail-dev").await.as_deref(), Some("mail-2"));
@@ -225,12 +227,12 @@ async fn what_another_file_held_first_is_served_when_that_one_goes() {
     assert_eq!(named("mail-prod").await.as_deref(), Some("mail-3"));
 }
 
-/// Looks until nothing is read again: what was read in the moment that it was written in is read once more.
+/// Syncs until no file is read again: a file that was read while it was written is read once more.
 async fn settle(served: &Embedded, tree: &Arc<Tree>) {
-    while served.sync(tree).await.unwrap().read > 0 {}
+    while tree.sync(served).await.unwrap().read > 0 {}
 }
 
-/// Lists the names of what is served of a kind.
+/// Lists the names of the served objects of a kind.
 async fn names<K>(served: &Embedded) -> Vec<String>
 where
     K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
@@ -243,39 +245,39 @@ where
 #[tokio::test(flavor = "multi_thread")]
 async fn releases_and_the_log_are_read_when_somebody_asks() {
     let shop = Shop::open(&["cart", "mail"]);
-    // A file of a release and a pin has to be read for the pin.
+    // A file with a release and a ReleasePin must be read for the ReleasePin.
     let both = format!(
         "{}---\n{}",
         release("news", 1),
         pin("news", "dev", "news-1")
     );
     shop.write("news.yaml", &both);
-    let (served, tree) = Embedded::over(options(&shop)).await.unwrap();
+    let (served, tree) = tree::open(options(&shop)).await.unwrap();
     settle(&served, &tree).await;
     drop((served, tree));
 
     std::fs::remove_dir_all(shop.place.path().join("cache")).unwrap();
-    let (served, tree) = Embedded::over(options(&shop)).await.unwrap();
+    let (served, tree) = tree::open(options(&shop)).await.unwrap();
     assert_eq!(names::<ReleasePin>(&served).await.len(), 7);
-    let rest = served.sync(&tree).await.unwrap();
+    let rest = tree.sync(&served).await.unwrap();
     let entries = 6;
     assert_eq!((rest.read, rest.stored), (6, 6 + entries), "{rest:?}");
     drop((served, tree));
 
-    // Whoever asks for them finds all of them, and nobody reads them again.
+    // A request for releases or entries reads all of them, and they are not read again.
     std::fs::remove_dir_all(shop.place.path().join("cache")).unwrap();
-    let (served, tree) = Embedded::over(options(&shop)).await.unwrap();
+    let (served, tree) = tree::open(options(&shop)).await.unwrap();
     assert_eq!(names::<Release>(&served).await.len(), 7);
     assert_eq!(names::<AuditEntry>(&served).await.len(), entries);
-    assert_eq!(served.sync(&tree).await.unwrap().read, 0);
+    assert_eq!(tree.sync(&served).await.unwrap().read, 0);
     drop((served, tree));
 
-    // Where nobody asked, the next one goes on, and what went meanwhile is not there.
+    // Without such a request, the next process continues, and deleted files are gone.
     std::fs::remove_dir_all(shop.place.path().join("cache")).unwrap();
-    drop(Embedded::over(options(&shop)).await.unwrap());
+    drop(tree::open(options(&shop)).await.unwrap());
     std::fs::remove_file(shop.root.join("releases/mail/mail-3.yaml")).unwrap();
     std::fs::remove_file(shop.root.join("pins/dev/mail.yaml")).unwrap();
-    let (served, _tree) = Embedded::over(options(&shop)).await.unwrap();
+    let (served, _tree) = tree::open(options(&shop)).await.unwrap();
     assert_eq!(names::<ReleasePin>(&served).await.len(), 6);
     assert_eq!(names::<Release>(&served).await.len(), 6);
     assert_eq!(names::<AuditEntry>(&served).await.len(), entries);
@@ -290,8 +292,8 @@ async fn what_was_stored_and_not_noted_is_not_served_for_ever() {
         trees.next().unwrap().unwrap().path().join("index.json")
     };
     let open = async || {
-        let (served, tree) = Embedded::over(options(&shop)).await.unwrap();
-        served.whole(&tree).await.unwrap();
+        let (served, tree) = tree::open(options(&shop)).await.unwrap();
+        tree.whole(&served).await.unwrap();
         served
     };
     drop(open().await);
@@ -300,7 +302,7 @@ async fn what_was_stored_and_not_noted_is_not_served_for_ever() {
         shop.write("more.yaml", &pin("mail", "dev", "mail-1"));
         shop.write("releases/cart/cart-4.yaml", &release("cart", 4));
         assert_eq!(names::<Release>(&open().await).await.len(), 4);
-        // As if the process had been killed after it stored, and before it noted what.
+        // As if the process was killed after it stored the objects, and before it wrote its note.
         match lost {
             true => std::fs::remove_file(note()).unwrap(),
             false => std::fs::write(note(), &before).unwrap(),
@@ -321,7 +323,7 @@ async fn the_namespace_is_that_of_the_releases_where_nothing_else_names_one() {
     shop.write("pin.yaml", &unnamed(pin("cart", "dev", "cart-1")));
     shop.write("release.yaml", &release("cart", 1));
     shop.commit("begin");
-    let (served, tree) = Embedded::over(options(&shop)).await.unwrap();
+    let (served, tree) = tree::open(options(&shop)).await.unwrap();
     assert_eq!(tree.namespace(), "shop");
     let pins: Api<ReleasePin> = Api::namespaced(served.client("shop"), "shop");
     assert!(pins.get_opt("cart-dev").await.unwrap().is_some());
@@ -331,6 +333,6 @@ async fn the_namespace_is_that_of_the_releases_where_nothing_else_names_one() {
 async fn what_was_rendered_is_no_release_that_can_wait() {
     let shop = Shop::open(&["cart"]);
     shop.write("rendered.yaml", "apiVersion: core.choreo.dev/v1\nkind: Release\nmetadata:\n  name: cart-dev\n  namespace: shop\nspec:\n  owner: {projectName: default, componentName: cart}\n  environmentName: dev\n  resources: []\n");
-    let (served, _tree) = Embedded::over(options(&shop)).await.unwrap();
+    let (served, _tree) = tree::open(options(&shop)).await.unwrap();
     assert_eq!(names::<RenderedRelease>(&served).await, ["cart-dev"]);
 }

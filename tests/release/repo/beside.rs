@@ -1,9 +1,11 @@
-//! A cluster beside a repository says what runs and what is ready; the cluster here is a store on a socket.
+//! A cluster beside a repository provides the live state; the cluster here is an embedded store behind a
+//! socket.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use bowline::api::{Environment, ReleasePin};
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
@@ -47,10 +49,10 @@ fn serve(shop: &Shop) -> Served {
     Served { process, url }
 }
 
-/// A pin as the controller of a cluster leaves it.
+/// Writes a ReleasePin as the controller of a cluster does.
 async fn runs(pins: &Api<ReleasePin>, release: &str, ready: bool) {
     let text = pin("cart", "dev", release);
-    let document = bowline::yaml::documents("pin", &text)
+    let document = bounded_yaml::documents("pin", &text)
         .unwrap()
         .remove(0)
         .value;
@@ -73,29 +75,14 @@ async fn runs(pins: &Api<ReleasePin>, release: &str, ready: bool) {
         .unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn readiness_comes_from_the_cluster() {
-    let mut shop = Shop::open(&["cart"]);
-    let served = serve(&shop);
+/// Serves a cluster with the namespace shop, and a kubeconfig with the context prod-eu. Returns the server,
+/// its client and the flags that name the context.
+async fn cluster(shop: &Shop) -> (Served, kube::Client, Vec<String>) {
+    let served = serve(shop);
     let mut config = kube::Config::new(served.url.parse().unwrap());
     config.default_namespace = "shop".to_owned();
     let client = kube::Client::try_from(config).unwrap();
-    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
-    let shop_namespace = serde_json::from_value(json!({"metadata": {"name": "shop"}})).unwrap();
-    namespaces
-        .create(&PostParams::default(), &shop_namespace)
-        .await
-        .unwrap();
-    let environments: Api<Environment> = Api::default_namespaced(client.clone());
-    assert!(
-        environments
-            .list(&Default::default())
-            .await
-            .unwrap()
-            .items
-            .is_empty()
-    );
-    let pins: Api<ReleasePin> = Api::default_namespaced(client);
+    make_namespace(&client, "shop").await;
     let kubeconfig = shop.place.path().join("kubeconfig");
     std::fs::write(
         &kubeconfig,
@@ -106,12 +93,80 @@ async fn readiness_comes_from_the_cluster() {
         .to_string(),
     )
     .unwrap();
-    shop.flags = vec![
-        "--context".to_owned(),
-        "prod-eu".to_owned(),
-        "--kubeconfig".to_owned(),
-        kubeconfig.display().to_string(),
-    ];
+    let flags = ["--context", "prod-eu", "--kubeconfig"];
+    let mut flags: Vec<String> = flags.map(str::to_owned).into();
+    flags.push(kubeconfig.display().to_string());
+    (served, client, flags)
+}
+
+async fn make_namespace(client: &kube::Client, name: &str) {
+    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
+    let namespace = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+    namespaces
+        .create(&PostParams::default(), &namespace)
+        .await
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn live_objects_come_from_the_cluster() {
+    let mut shop = Shop::open(&["cart"]);
+    let plane = |reach: &str| {
+        format!(
+            "apiVersion: openchoreo.dev/v1alpha1\nkind: DataPlane\nmetadata: {{name: d, namespace: shop}}\nspec: {{{reach}}}\n"
+        )
+    };
+    let live = "diff cart -e dev --live";
+    let no_cluster = "data plane d is the cluster of this repository, and no flag names the cluster: add --context NAME";
+    for reach in ["inCluster: {}", "embedded: {}"] {
+        shop.write("environments/plane.yaml", &plane(reach));
+        let ran = shop.ends(live, 2, no_cluster);
+        assert_eq!(ran.out, "", "{ran:?}");
+    }
+    let (_served, client, flags) = cluster(&shop).await;
+    make_namespace(&client, "shop-dev").await;
+    let maps: Api<ConfigMap> = Api::namespaced(client, "shop-dev");
+    // By the flag --context, and by the context that the DataPlane names.
+    let by_plane = [&["--kubeconfig".to_owned()], &flags[3..]].concat();
+    for (reach, flags) in [
+        ("embedded: {}", &flags),
+        ("inCluster: {}", &flags),
+        ("context: {name: prod-eu}", &by_plane),
+    ] {
+        shop.write("environments/plane.yaml", &plane(reach));
+        shop.flags = flags.clone();
+        if reach.starts_with("embedded") {
+            shop.ends(live, 2, "the DataPlane is embedded");
+            continue;
+        }
+        shop.ends(live, 0, "1 removed");
+        let rendered = shop.ends("render cart -e dev -o json", 0, "ConfigMap").out;
+        let rendered: Value = serde_json::from_str(&rendered).unwrap();
+        let map = rendered["items"][0].clone();
+        let map: ConfigMap = serde_json::from_value(map).unwrap();
+        let name = map.metadata.name.clone().unwrap();
+        maps.create(&PostParams::default(), &map).await.unwrap();
+        let ran = shop.ends(live, 0, "");
+        assert!(!ran.out.contains("removed"), "{ran:?}");
+        maps.delete(&name, &Default::default()).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readiness_comes_from_the_cluster() {
+    let mut shop = Shop::open(&["cart"]);
+    let (_served, client, flags) = cluster(&shop).await;
+    shop.flags = flags;
+    let environments: Api<Environment> = Api::default_namespaced(client.clone());
+    assert!(
+        environments
+            .list(&Default::default())
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+    );
+    let pins: Api<ReleasePin> = Api::default_namespaced(client);
     let promote = "promote cart --from dev --to staging";
     let head = shop.head();
     shop.ends(
@@ -121,12 +176,12 @@ async fn readiness_comes_from_the_cluster() {
     );
     assert_eq!(shop.head(), head);
     assert_eq!(shop.git("branch --list other"), "");
-    // Git wants 2 and the cluster still runs 1.
+    // Git has release 2, and the cluster still runs 1.
     runs(&pins, "cart-1", true).await;
     let ran = shop.ends("status", 0, "cart-2");
     assert!(ran.out.contains("? cart-2 (runs cart-1)"), "{}", ran.out);
     shop.ends(promote, 5, "cart is not ready in dev");
-    // It came there and does not do well; then it does.
+    // The cluster runs 2 and is not ready; then it is ready.
     runs(&pins, "cart-2", false).await;
     let ran = shop.ends("status", 0, "cart-2");
     assert!(ran.out.contains("✖ cart-2"), "{}", ran.out);
@@ -138,7 +193,7 @@ async fn readiness_comes_from_the_cluster() {
     assert!(!ran.err.contains("is not known"), "{}", ran.err);
     // The cluster is only read.
     assert!(pins.get_opt("cart-staging").await.unwrap().is_none());
-    // What it said is not repeated where it is not asked, nor when it has the pin no more.
+    // Without the cluster, or after its ReleasePin is deleted, the old state is not shown.
     let flags = std::mem::take(&mut shop.flags);
     let ran = shop.ends("status", 0, "cart-2");
     assert!(!ran.out.contains("● cart-2"), "{}", ran.out);

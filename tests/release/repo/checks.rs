@@ -1,4 +1,4 @@
-//! `bowline check`, as a pull request runs it.
+//! `bowline check`, as it runs for a pull request.
 
 use super::{Shop, pin, release};
 
@@ -15,7 +15,7 @@ fn a_change_is_held_to_the_rules_and_its_promotion_is_printed() {
     let ran = shop.ends(&check, 0, "cart in staging: cart-1 -> cart-2");
     assert!(ran.out.contains("shop/cart:2"), "{}", ran.out);
 
-    // Past the path, onto what is not there, onto what is bad, over a hold.
+    // A release without a path, a missing release, a bad release, a held environment.
     shop.write("pins/prod/cart.yaml", &pin("cart", "prod", "cart-3"));
     shop.ends(
         &check,
@@ -41,13 +41,13 @@ fn a_change_is_held_to_the_rules_and_its_promotion_is_printed() {
     );
     shop.git("checkout -q .");
 
-    // What does not hold together.
+    // Objects that contradict each other.
     shop.write("releases/cart/cart-4.yaml", &release("mail", 4));
     shop.write("pins/dev/cart.yaml", &pin("cart", "dev", "mail-4"));
     shop.ends("check", 1, "a release of mail");
     shop.git("checkout -q .");
     std::fs::remove_file(shop.root.join("releases/cart/cart-4.yaml")).unwrap();
-    // Settings that no longer fit what is promoted.
+    // Settings that are invalid for the promoted release.
     shop.write("settings.yaml", "apiVersion: openchoreo.dev/v1alpha1\nkind: EnvSettings\nmetadata: {name: cart-staging, namespace: shop}\nspec: {owner: {componentName: cart}, environment: staging, overrides: {replicas: many}}\n");
     let strict = release("cart", 5).replace("workloadType: deployment\n", "workloadType: deployment\n        schema: {parameters: {replicas: \"integer | default=1\"}}\n");
     shop.write("releases/cart/cart-5.yaml", &strict);
@@ -86,7 +86,7 @@ fn the_example_repository_passes() {
     assert_eq!((shop.numstat()[0].1, shop.numstat()[0].2), (1, 1));
 }
 
-/// A release that takes a number of replicas and nothing else.
+/// A release whose only parameter is the number of replicas.
 fn strict(version: u32) -> String {
     release("cart", version).replace("workloadType: deployment\n", "workloadType: deployment\n        schema: {parameters: {replicas: \"integer | default=1\"}}\n")
 }
@@ -100,13 +100,13 @@ fn a_change_that_moves_no_pin_is_checked_as_well() {
     shop.commit("strict");
     let base = shop.head();
     let check = format!("check --base {base}");
-    // Settings that do not fit what is there.
+    // Settings that are invalid for the current release.
     shop.write("settings.yaml", "apiVersion: openchoreo.dev/v1alpha1\nkind: EnvSettings\nmetadata: {name: cart-staging, namespace: shop}\nspec: {owner: {componentName: cart}, environment: staging, overrides: {replicas: many}}\n");
     shop.commit("settings");
     shop.ends(&check, 5, "cart-5 does not fit staging");
     shop.git("rm -q settings.yaml");
 
-    // A release that says something else; its mark may change.
+    // A release with other content is refused; its mark may change.
     shop.ends("mark bad cart-3 --reason leaks --yes", 0, "");
     shop.ends(&check, 0, "no problems found");
     let text = shop.read("releases/cart/cart-1.yaml");
@@ -116,9 +116,9 @@ fn a_change_that_moves_no_pin_is_checked_as_well() {
     shop.ends(
         &check,
         1,
-        "releases/cart/cart-1.yaml:1: release cart-1 says something else than before",
+        "releases/cart/cart-1.yaml:1: release cart-1 was edited, but a release never changes",
     );
-    // However it is written, and wherever it lies.
+    // Another formatting and another path are allowed.
     shop.write("releases/cart/cart-1.yaml", &format!("# the first\n{text}"));
     shop.git("mv releases/cart/cart-1.yaml first.yaml");
     shop.commit("move a release");
@@ -170,16 +170,16 @@ fn holds_stop_what_goes_over_them_and_nothing_else() {
         shop.read(file)
             .replace("name: cart-1", &format!("name: {to}"))
     };
-    // The pin goes.
+    // The ReleasePin is deleted.
     shop.git("rm -q pins/prod/cart.yaml");
     shop.ends(&held, 5, "cart in prod is held at cart-1");
     shop.git("reset -q --hard");
-    // A name of two lines among the files hides nothing.
+    // A file name with a line break hides nothing.
     shop.write(file, &moved("cart-2"));
     shop.write("a\nb.yaml", "# nothing\n");
     shop.commit("move");
     shop.ends(&held, 5, "cart in prod is held at cart-1");
-    // A kustomization that calls its file a patch does not, either.
+    // A kustomization that lists the file as a patch does not hide it either.
     shop.git("reset -q --hard HEAD~1");
     shop.write(
         "pins/prod/kustomization.yaml",
@@ -193,18 +193,18 @@ fn holds_stop_what_goes_over_them_and_nothing_else() {
         ran.out
     );
     shop.git("reset -q --hard HEAD~1");
-    // One goes back over a hold, and off the path.
+    // A rollback is allowed despite a hold, and without a path.
     shop.ends("rollback cart -e prod --to cart-2 --reason x --yes", 0, "");
     shop.ends(&held, 0, "cart in prod: cart-1 -> cart-2");
 
-    // A hold that fixes a release is lifted.
+    // A hold that names a release is lifted.
     let shop = Shop::open(&["cart"]);
     shop.ends("pin cart -e prod --release cart-2 --yes", 0, "");
     let fixed = format!("check --base {}", shop.head());
     shop.ends("unpin cart -e prod --yes", 0, "");
     shop.ends(&fixed, 0, "cart in prod: cart-2 -> cart-1");
 
-    // A hold that is over leads past no path.
+    // An expired hold does not allow a move without a path.
     let shop = Shop::open(&["cart"]);
     let over = "  holds: [{id: old, owner: ana, since: 2020-01-01T00:00:00Z, until: 2020-01-02T00:00:00Z}]\n";
     shop.write(file, &(pin("cart", "prod", "cart-1") + over));
@@ -227,7 +227,7 @@ fn a_hold_is_not_lifted_together_with_a_move() {
     let check = format!("check --base {}", shop.head());
     shop.write("pins/prod/cart.yaml", &pin("cart", "prod", "cart-2"));
     shop.commit("lift and move");
-    let words = "cart in prod: the change lifts the hold of ana and moves the ReleasePin";
+    let words = "cart in prod: the change removes the hold of Ana <ana@example.com> and changes the release of the ReleasePin";
     shop.ends(&check, 5, words);
     // The same in two changes.
     shop.write("pins/prod/cart.yaml", &pin("cart", "prod", "cart-1"));
@@ -256,7 +256,7 @@ fn a_bad_mark_is_not_removed_without_a_reason() {
     shop.git("reset -q --hard HEAD~1");
     shop.ends("mark good cart-3 --reason mended --yes", 0, "");
     shop.ends(&check, 0, "no problems found");
-    // A release that goes takes its mark along.
+    // A deleted release loses its mark.
     shop.git("rm -q releases/cart/cart-3.yaml");
     shop.ends(&check, 0, "no problems found");
 }
@@ -284,12 +284,12 @@ fn content_that_fails_later_is_a_problem() {
         (
             "x.yaml",
             settings.to_owned(),
-            "x.yaml:1: EnvSettings s are for qa, which is no environment",
+            "x.yaml:1: EnvSettings s are for environment qa, which does not exist",
         ),
         (
             "x.yaml",
             settings.replace("qa", "dev").replace("cart", "mail"),
-            "EnvSettings s are for mail, which is no component",
+            "EnvSettings s are for component mail, which does not exist",
         ),
         (
             "x.yaml",
@@ -335,7 +335,7 @@ fn an_undone_rollback_passes_and_another_lift_with_a_move_does_not() {
     );
     let base = shop.head();
     let check = format!("check --base {base}");
-    // Since the rollback, the release has left the environment before.
+    // Since the rollback, the previous environment runs another release.
     shop.ends("deploy cart -e dev --release cart-3", 0, "");
     shop.ends("promote cart --from dev --to staging", 0, "");
     shop.ends(
@@ -348,9 +348,9 @@ fn an_undone_rollback_passes_and_another_lift_with_a_move_does_not() {
     // The same files without the trailers.
     let undone = shop.read("pins/prod/cart.yaml");
     shop.git_words(&["commit", "-q", "--amend", "-m", "lift and move"]);
-    let words = "the change lifts the hold of ana and moves the ReleasePin";
+    let words = "the change removes the hold of Ana <ana@example.com> and changes the release of the ReleasePin";
     shop.ends(&check, 5, words);
-    // The trailers over other content.
+    // The trailers on other content.
     let message = "undo\n\nBowline-Operation: x\nBowline-Action: Undo\nBowline-Component: cart\nBowline-Environment: prod\nBowline-From: cart-1\nBowline-To: cart-3";
     shop.write("pins/prod/cart.yaml", &undone.replace("cart-2", "cart-3"));
     shop.git("add -A");
@@ -376,7 +376,7 @@ fn text_of_a_file_forges_no_line_of_check() {
     let ran = shop.ends(&check, 5, "refused: ");
     let forged = |line: &str| line.starts_with("wrong: ");
     assert!(!ran.out.lines().any(forged), "{}", ran.out);
-    // The same for programs.
+    // The output for programs.
     let ran = shop.ends(&format!("{check} -o json"), 5, "");
     let report: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(report["wrong"], serde_json::json!([]));
@@ -413,7 +413,7 @@ fn a_good_mark_without_a_note_does_not_replace_a_bad_one() {
     let good = shop.read(file).replace("bad", "good").replace("leaks", "");
     shop.write(file, &good);
     shop.ends(&check, 5, words);
-    // A mark that cannot be read counts as bad.
+    // An invalid mark means bad.
     shop.git_words(&["checkout", "-q", "--", file]);
     let unreadable = shop.read(file).replace("verdict", "opinion");
     shop.write(file, &unreadable);
@@ -445,16 +445,18 @@ fn a_repository_without_our_kinds_is_named_with_next_steps() {
             "{}",
             ran.err
         );
-        let hint = "hint: bowline release create COMPONENT -f DIR makes the first release";
-        assert!(ran.err.contains(hint), "{}", ran.err);
-        assert!(ran.err.contains("--repo DIR"), "{}", ran.err);
+        let hint = format!(
+            "hint: bowline release create COMPONENT -f DIR --repo {} makes the first release",
+            shop.root.display()
+        );
+        assert!(ran.err.contains(&hint), "{}", ran.err);
     }
-    // The first step works: it makes the first object.
+    // The first step of the hint works: it creates the first object.
     shop.write("definitions/all.yaml", &super::component("cart"));
     shop.write("definitions/web.yaml", super::TYPE);
     shop.commit("definitions");
     shop.ends("status", 0, "");
-    // A file that names our groups and cannot be read is no plain repository.
+    // A file that names bowline's groups but cannot be read: the repository is not empty.
     let shop = Shop::empty();
     shop.write("x.yaml", "apiVersion: openchoreo.dev/v1alpha1\nkind: [\n");
     shop.commit("begin");

@@ -1,4 +1,5 @@
-//! What a clone does not have is not known: `audit verify` warns of it and calls nothing tampered.
+//! Commits that a clone does not have are reported as not known: `audit verify` warns, and does not report
+//! tampering.
 
 use super::{Shop, pin};
 
@@ -27,7 +28,7 @@ fn shop() -> Shop {
     shop
 }
 
-/// Verifies, and returns how many findings are of facts that are not known.
+/// Verifies, and returns the number of findings about facts that are not known.
 fn not_known(shop: &Shop, what: &str) -> usize {
     let ran = shop.run("audit verify -o json");
     assert_eq!(ran.code, 0, "{what}: {}{}", ran.out, ran.err);
@@ -57,7 +58,7 @@ fn a_shallow_clone_is_not_tampered_with() {
             assert!(ran.out.contains("not known"), "{}", ran.out);
         }
         if depth == 1 {
-            // What bowline does from here on is known.
+            // Later actions of bowline are known.
             shop.git("config user.name Ana");
             shop.git("config user.email ana@example.com");
             shop.ends("pin cart -e dev --reason why", 0, "");
@@ -79,7 +80,7 @@ fn a_partial_clone_is_not_tampered_with() {
     std::fs::rename(&whole, &away).unwrap();
     assert!(not_known(&shop, "blob:none") > 0);
     shop.ends("audit verify", 0, "git could not fetch them");
-    // What can be fetched is known.
+    // Objects that can be fetched are known.
     std::fs::rename(&away, &whole).unwrap();
     assert_eq!(not_known(&shop, "fetched"), 0);
 }
@@ -102,7 +103,7 @@ fn what_is_not_checked_out_is_still_verified() {
     shop.git_words(&set);
     assert_eq!(not_known(&shop, "sparse"), 0);
     shop.git("sparse-checkout disable");
-    // A ReleasePin that is gone, and a directory that has only some of them.
+    // A deleted ReleasePin, and a directory with only some of the ReleasePins.
     shop.git("rm -q pins/staging/cart.yaml");
     shop.commit("no staging");
     assert_eq!(not_known(&shop, "removed"), 0);
@@ -114,7 +115,7 @@ fn what_is_not_checked_out_is_still_verified() {
 #[test]
 fn replaced_commits_are_verified_as_they_were_committed() {
     let shop = shop();
-    // A graft hides the parent of a promotion, and a replacement hides a forged one.
+    // A graft hides the parent of a promotion, and a replacement hides a forged commit.
     let promotion = shop.git("log -1 --format=%H --grep=^promote.cart-2.to.staging");
     shop.git_words(&["replace", "--graft", &promotion]);
     assert_eq!(not_known(&shop, "grafted"), 0);
@@ -175,7 +176,7 @@ fn entries_are_filtered_by_environment_and_printed_as_json() {
             let name = item.pointer("/spec/subject/name").or(item.get("subject"));
             name.and_then(|name| name.as_str()).unwrap().to_owned()
         };
-        // Several are made within a second.
+        // Several commits have the same second.
         let mut names: Vec<String> = items.map(name).collect();
         names.sort();
         names
@@ -223,6 +224,8 @@ fn the_history_of_a_shallow_clone_names_no_author_of_what_it_does_not_know() {
         assert_eq!(entry["spec"].get("actor"), None, "{entry}");
         assert_eq!(entry["spec"]["action"], "Edit", "{entry}");
     }
+    let undo = shop.ends("undo cart -e dev --reason why", 5, "this clone ends here");
+    assert!(undo.err.contains("git fetch --unshallow"), "{}", undo.err);
     // Later changes are known.
     shop.git("config user.name Ana");
     shop.git("config user.email ana@example.com");

@@ -1,11 +1,11 @@
-//! Every form of files that Kubernetes tools apply: lists, JSON, odd names, objects in two places.
+//! All forms of files that Kubernetes tools apply: lists, JSON, unusual names, objects in two files.
 
 use super::{Shop, pin, release};
 
 const GC: &str = "gc --keep 1 --min-age 0s --confirm";
 const PROMOTE: &str = "promote cart --from staging --to prod --yes";
 
-/// A shop in which only production runs cart-1, and whose ReleasePin of production lies in no file yet.
+/// A shop in which only production runs cart-1, without a file for the ReleasePin of production.
 fn shop() -> Shop {
     let shop = Shop::open(&["cart"]);
     shop.write("pins/staging/cart.yaml", &pin("cart", "staging", "cart-2"));
@@ -24,7 +24,7 @@ fn indented(text: &str, by: &str) -> String {
         .collect()
 }
 
-/// The ReleasePin of production without its comments, to be put into a list.
+/// The ReleasePin of production without comments, for use in a list.
 fn plain_pin() -> String {
     let text = pin("cart", "prod", "cart-1");
     let text = text.lines().filter(|line| !line.starts_with('#'));
@@ -108,7 +108,7 @@ fn a_release_pin_is_read_and_moved_in_every_form() {
         shop.ends(PROMOTE, 0, "cart in prod: cart-1 -> cart-2");
         assert_eq!(shop.read(path), text.replace("cart-1", "cart-2"), "{path}");
         assert_eq!(shop.numstat().len(), 1, "{path}");
-        // A hold comes and goes, and the file is what it was.
+        // A hold is added and removed, and the file has its old content.
         shop.ends("pin cart -e prod --reason freeze --yes", 0, "");
         shop.ends("check", 0, "no problems found");
         if path.to_lowercase().ends_with("json") {
@@ -165,7 +165,7 @@ fn commits_of_every_form_are_verified_and_read_back_after_hooks() {
     }
 }
 
-/// Links and submodules are content that bowline does not read.
+/// bowline does not read links and submodules.
 #[cfg(unix)]
 #[test]
 fn a_link_or_a_submodule_that_is_not_read_fails_check_and_stops_gc() {
@@ -195,7 +195,7 @@ fn a_link_or_a_submodule_that_is_not_read_fails_check_and_stops_gc() {
     shop.commit("a link to a directory");
     refused(&shop, "production: it is a link to ");
 
-    // A file that becomes a link, and back.
+    // A file that becomes a link, and a file again.
     let (shop, outside) = shop_with_prod_outside();
     shop.write("prod.yaml", &plain_pin());
     shop.commit("a file");
@@ -206,7 +206,7 @@ fn a_link_or_a_submodule_that_is_not_read_fails_check_and_stops_gc() {
     shop.git("checkout -q -- prod.yaml");
     shop.ends("check", 0, "no problems found");
 
-    // bowline reads the targets of these links anyway.
+    // bowline reads the targets of these links, because they are in the work tree.
     let shop = self::shop();
     shop.write("real/prod.yaml", &plain_pin());
     symlink("real/prod.yaml", shop.root.join("prod.yaml")).unwrap();
@@ -401,7 +401,7 @@ fn content_that_bowline_does_not_understand_fails_check_and_stops_gc() {
         shop.ends(GC, 5, words);
         assert_eq!((shop.head(), shop.status()), (head, String::new()), "{path}");
     }
-    // A kustomization takes files whatever they are called.
+    // A kustomization can name any file, whatever its extension.
     let shop = shop();
     shop.write("prod.txt", &text);
     shop.write("kustomization.yaml", "resources: [prod.txt]\n");

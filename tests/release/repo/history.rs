@@ -1,4 +1,4 @@
-//! History, diff and audit of a repository come from its log.
+//! The history, diff and audit of a repository come from its git log.
 
 use super::{Shop, pin};
 
@@ -70,7 +70,7 @@ fn the_revisions_of_a_pin_come_from_the_log_of_its_file() {
         verified.out
     );
 
-    // What came by a merge is told as the commit that made it.
+    // A change from a merge is shown as its original commit.
     shop.git("switch -q -c side");
     shop.ends(
         "rollback cart -e staging --to cart-3 --no-hold --reason in-the-side",
@@ -86,7 +86,7 @@ fn the_revisions_of_a_pin_come_from_the_log_of_its_file() {
     assert_eq!(newest[..3], ["5", "cart-3", "Rollback"], "{}", ran.out);
     assert!(ran.out.contains("in-the-side"), "{}", ran.out);
 
-    // A commit whose trailers lie is found.
+    // A commit with wrong trailers is found.
     shop.write("pins/prod/cart.yaml", &pin("cart", "prod", "cart-2"));
     shop.git("add -A");
     shop.git_words(&[
@@ -99,4 +99,71 @@ fn the_revisions_of_a_pin_come_from_the_log_of_its_file() {
         "its trailers say that the effective release is cart-3, and it is cart-2",
     );
     assert!(verified.out.contains("tampered"), "{}", verified.out);
+}
+
+#[test]
+fn the_removal_of_a_pin_is_verified() {
+    const FILE: &str = "pins/prod/cart.yaml";
+    let by_hand = |shop: &Shop, words: &[&str]| {
+        let ran = shop.ends("audit verify", 0, "");
+        for words in words {
+            assert!(ran.out.contains(words), "no {words:?} in {}", ran.out);
+        }
+    };
+    let shop = Shop::open(&["cart"]);
+    std::fs::remove_file(shop.root.join(FILE)).unwrap();
+    shop.commit("remove");
+    let removed = "ReleasePin cart-prod was removed by hand by";
+    by_hand(&shop, &[removed, "it named cart-1"]);
+    shop.write(FILE, &super::pin("cart", "prod", "cart-3"));
+    shop.commit("add");
+    by_hand(
+        &shop,
+        &[removed, "was created again by hand by", "with cart-3"],
+    );
+}
+
+#[test]
+fn a_commit_with_trailers_removes_and_moves_no_other_pin() {
+    const FILE: &str = "pins/prod/cart.yaml";
+    let other =
+        |place: &str| super::pin("cart", "prod", "cart-1").replace("namespace: shop", place);
+    type Change<'c> = &'c dyn Fn(&Shop);
+    let cases: [Change<'_>; 4] = [
+        &|shop| std::fs::remove_file(shop.root.join(FILE)).unwrap(),
+        &|shop| shop.write(FILE, &other("namespace: other")),
+        &|shop| {
+            let text = super::pin("cart", "prod", "cart-1");
+            shop.write(
+                FILE,
+                &text.replace("environment: prod", "environment: staging"),
+            );
+        },
+        &|shop| {
+            shop.write("c/Chart.yaml", "name: c\n");
+            std::fs::create_dir_all(shop.root.join("c/templates")).unwrap();
+            let template = shop.root.join("c/templates/cart.yaml");
+            std::fs::rename(shop.root.join(FILE), template).unwrap();
+        },
+    ];
+    for (at, change) in cases.into_iter().enumerate() {
+        let shop = Shop::open(&["cart"]);
+        shop.ends("promote cart --from dev --to staging", 0, "");
+        shop.ends("audit verify", 0, "valid");
+        change(&shop);
+        shop.git("add -A");
+        shop.git("commit -q --amend --no-edit");
+        let ran = shop.run("audit verify");
+        assert_eq!(ran.code, 1, "{at}: {}{}", ran.out, ran.err);
+        assert!(ran.out.contains("cart-prod"), "{at}: {}", ran.out);
+    }
+}
+
+#[test]
+fn the_removal_of_a_release_that_a_pin_names_is_told() {
+    let shop = Shop::open(&["cart"]);
+    std::fs::remove_file(shop.root.join("releases/cart/cart-1.yaml")).unwrap();
+    shop.commit("remove");
+    let words = "ReleasePin cart-prod names release cart-1, which does not exist";
+    shop.ends("audit verify", 0, words);
 }

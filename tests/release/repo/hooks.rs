@@ -1,4 +1,4 @@
-//! Hooks and filters that change a commit: bowline reads the commit back and tells what git has.
+//! Hooks and filters that change a commit: bowline reads the commit back and reports the result.
 
 use super::{Shop, pin, program};
 
@@ -11,13 +11,13 @@ impl Shop {
         program(&hooks, name, &format!("#!/bin/sh\n{script}\n"));
     }
 
-    /// What the last commit says of the ReleasePin.
+    /// Returns the ReleasePin of the last commit.
     fn committed(&self) -> String {
         self.git(&format!("show HEAD:{FILE}"))
     }
 }
 
-/// A hook that makes another change of the commit than the one that was planned.
+/// Hooks that change the commit to something other than the plan.
 const CHANGING: [(&str, &str, &str); 10] = [
     (
         "pre-commit",
@@ -88,7 +88,7 @@ fn a_commit_that_a_hook_changed_is_taken_back() {
         assert_eq!(shop.read(FILE), pin("cart", "staging", "cart-1"));
         assert!(!shop.root.join(".git/bowline/journal.json").exists());
         shop.ends("audit verify", 0, "3 entries in 3 chains: valid");
-        // Without the hook the same action is done.
+        // Without the hook, the same action succeeds.
         std::fs::remove_file(shop.root.join(".git/hooks").join(hook)).unwrap();
         shop.ends(PROMOTE, 0, "cart-1 -> cart-2");
         assert_eq!(shop.status(), "A  staged.txt", "{script}");
@@ -126,7 +126,7 @@ fn a_commit_that_others_follow_is_kept_and_told() {
     let way = format!("git reset --keep {head} takes it back");
     assert!(ran.err.contains(&way), "{}", ran.err);
     assert_eq!(shop.git("rev-parse HEAD~2"), head);
-    // One that leaves the ReleasePin alone is no harm.
+    // A further commit that does not change the ReleasePin is accepted.
     shop.git_words(&["reset", "-q", "--keep", &head]);
     shop.hook(
         "post-commit",
@@ -139,12 +139,12 @@ fn a_commit_that_others_follow_is_kept_and_told() {
     shop.ends("audit verify", 0, "valid");
 }
 
-/// Formatters come as a pre-commit hook that stages what it made of the files.
+/// A formatter is a pre-commit hook that stages the files that it changed.
 #[test]
 fn a_hook_that_formats_files_leaves_no_file_half_staged() {
     for (action, path) in [
         (PROMOTE, FILE),
-        // A file that is new.
+        // A new file.
         (
             "promote cart --from dev --to prod --skip-path --reason why --yes",
             "pins/prod/cart.yaml",
@@ -193,7 +193,7 @@ fn a_hook_that_formats_files_and_does_not_stage_them_is_told() {
 #[test]
 fn a_message_is_what_the_commit_has() {
     let shop = Shop::open(&["cart"]);
-    // As Gerrit and as ticket systems do it.
+    // Like the hooks of Gerrit and of ticket systems.
     shop.hook(
         "commit-msg",
         "sed -i '1s/^/[INC-7] /' $1; echo 'Change-Id: I01' >> $1",
@@ -223,7 +223,7 @@ fn filters_and_line_endings_do_not_change_what_a_commit_means() {
         let (name, value) = config.split_once(' ').unwrap();
         shop.git_words(&["config", name, value]);
         if value == "true" {
-            // As git checks the files out with this setting.
+            // The content that git writes with this setting.
             std::fs::remove_file(shop.root.join(FILE)).unwrap();
             shop.git(&format!("checkout -q -- {FILE}"));
             assert!(shop.read(FILE).contains("\r\n"));
@@ -232,7 +232,7 @@ fn filters_and_line_endings_do_not_change_what_a_commit_means() {
         assert_eq!(shop.status(), "", "{config}");
         shop.ends("audit verify", 0, "valid");
     }
-    // A filter that keeps another form in git, and one that changes what it means.
+    // A filter that stores another form in git, and a filter that changes the meaning.
     for (clean, smudge, code) in [("rev", "rev", 0), ("sed s/cart-2/cart-3/", "cat", 1)] {
         let shop = Shop::open(&["cart"]);
         shop.write(".gitattributes", &format!("{FILE} filter=own\n"));
@@ -247,7 +247,7 @@ fn filters_and_line_endings_do_not_change_what_a_commit_means() {
     }
 }
 
-/// The commit is made by hand as a hook or a forger would leave it.
+/// The commit is made by hand, like the commit of a hook or a forger.
 #[test]
 fn trailers_of_a_commit_that_did_nothing_are_found() {
     let shop = Shop::open(&["cart"]);
@@ -284,7 +284,7 @@ fn trailers_of_a_commit_that_did_nothing_are_found() {
         assert_eq!(verdict["problems"][0]["severity"], "tampered");
         shop.git("reset -q --keep HEAD^");
     }
-    // On a side that a merge brought, too.
+    // Also on the side branch of a merge.
     shop.git("switch -q -c side");
     forge(
         "Promote",
@@ -334,7 +334,7 @@ fn trailers_do_not_cover_a_hold_a_mark_or_a_release_that_they_do_not_name() {
     forged(
         "Pin",
         "cart-1",
-        "its trailers say Pin, but it also removes or changes the hold of ana",
+        "its trailers say Pin, but it also removes or changes the hold of Ana <ana@example.com>",
     );
     let held = shop.read(FILE).replace("cart-1", "cart-2");
     shop.write(FILE, &held);
@@ -355,7 +355,7 @@ fn trailers_do_not_cover_a_hold_a_mark_or_a_release_that_they_do_not_name() {
 
 #[test]
 fn a_fault_after_the_commit_is_a_warning() {
-    // Something is in the place of the journal when bowline removes it.
+    // A directory replaces the journal when bowline removes it.
     let shop = Shop::open(&["cart"]);
     shop.hook(
         "post-commit",
@@ -366,7 +366,7 @@ fn a_fault_after_the_commit_is_a_warning() {
     assert!(ran.err.contains(words), "{}", ran.err);
     assert!(shop.committed().contains("name: cart-2"));
 
-    // Git fails at the next look at the files.
+    // git fails when it reads the files the next time.
     let mut shop = Shop::open(&["cart"]);
     let bin = shop.place.path().join("bin");
     let git = shop.git("--exec-path") + "/git";
@@ -385,4 +385,75 @@ fn a_fault_after_the_commit_is_a_warning() {
     let words = "warning: the commit was made, and bowline could not read the files again";
     assert!(ran.err.contains(words), "{}", ran.err);
     assert!(shop.committed().contains("name: cart-2"));
+}
+
+#[test]
+fn a_change_of_another_pin_by_a_hook_is_named() {
+    let shop = Shop::open(&["cart"]);
+    shop.hook("pre-commit", "sed -i s/cart-1/cart-3/ pins/prod/cart.yaml");
+    let words = "a hook changed pins/prod/cart.yaml and did not stage the change";
+    shop.ends(PROMOTE, 0, words);
+}
+
+#[test]
+fn a_commit_that_a_hook_removed_is_in_the_reflog() {
+    let shop = Shop::open(&["cart"]);
+    shop.hook("post-commit", "git reset -q --hard HEAD~1");
+    let ran = shop.ends(PROMOTE, 1, "git reflog lists the commit");
+    assert!(!ran.err.contains("git show"), "{}", ran.err);
+}
+
+#[test]
+fn the_files_are_restored_without_git() {
+    let shop = Shop::open(&["cart"]);
+    let before = shop.read(FILE);
+    shop.git("config diff.orderFile /nonexistent");
+    let ran = shop.run(PROMOTE);
+    shop.git("config --unset diff.orderFile");
+    match ran.code {
+        0 => assert!(shop.committed().contains("cart-2")),
+        _ => assert_eq!((shop.read(FILE), shop.status()), (before, String::new())),
+    }
+}
+
+#[test]
+fn the_message_is_utf8_whatever_the_configuration_says() {
+    for flag in ["", "--branch other"] {
+        let shop = Shop::open(&["cart"]);
+        shop.git("config i18n.commitEncoding latin1");
+        let line = format!("promote cart --from dev --to staging --reason Prüfung {flag}");
+        shop.ends(&line, 0, "");
+        let branch = if flag.is_empty() { "main" } else { "other" };
+        let raw = shop.git(&format!("cat-file commit {branch}"));
+        assert!(
+            raw.contains("Prüfung") && !raw.contains("\nencoding "),
+            "{raw}"
+        );
+    }
+}
+
+#[test]
+fn a_branch_name_is_checked_even_if_nothing_changes() {
+    let shop = Shop::open(&["cart"]);
+    for name in ["a b", "@"] {
+        for to in ["cart-1", "cart-2"] {
+            let words = [
+                "deploy",
+                "cart",
+                "--environment",
+                "dev",
+                "--release",
+                to,
+                "--branch",
+                name,
+            ];
+            let ran = shop.run_words(&words);
+            assert_eq!(ran.code, 2, "{name}: {}", ran.err);
+            assert!(
+                ran.err.contains("is not a valid branch name"),
+                "{}",
+                ran.err
+            );
+        }
+    }
 }

@@ -1,4 +1,5 @@
-//! Killed at every step: a file is the old one or the new one, and a second run ends what was begun.
+//! bowline is killed at every step: each file has its old or its new content, and a second run completes the
+//! action.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -15,7 +16,7 @@ enum At {
     Commit,
 }
 
-/// Puts a git on the path that kills its caller before or after one call.
+/// Puts a git into the PATH that kills its caller before or after one call.
 fn deadly(shop: &Shop, at: At, after: bool) {
     let bin = shop.place.path().join("bin");
     let real = std::env::split_paths(&std::env::var_os("PATH").unwrap())
@@ -43,7 +44,7 @@ fn deadly(shop: &Shop, at: At, after: bool) {
     );
 }
 
-/// What a killed run left behind.
+/// The state after a killed run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     Nothing,
@@ -51,7 +52,7 @@ enum Left {
     Commit,
 }
 
-/// Kills a promotion at a call and runs it again; None if there is no such call.
+/// Kills a promotion at a call and runs it again. None: there is no such call.
 fn killed(at: At, after: bool) -> Option<Left> {
     let mut shop = Shop::open(&["cart", "search"]);
     shop.write("staged.txt", "staged\n");
@@ -65,7 +66,7 @@ fn killed(at: At, after: bool) -> Option<Left> {
         assert!(output.status.success(), "{output:?}");
         return None;
     }
-    // Every file is whole.
+    // Every file is complete.
     for name in ["cart", "search"] {
         let text = shop.read(&format!("pins/staging/{name}.yaml"));
         let whole = [1, 2].map(|version| pin(name, "staging", &format!("{name}-{version}")));
@@ -124,7 +125,7 @@ fn what_was_half_done_is_put_back_and_what_somebody_changed_is_left() {
             out
         })
     };
-    // As a run leaves it that was killed after the first of three files, before somebody edits the third.
+    // The state after a kill between the first and the second of three files; then a user edits the third.
     let new = |name: &str| pin(name, "staging", &format!("{name}-2"));
     let files: Vec<serde_json::Value> = ["cart", "search", "mail"]
         .iter()
@@ -142,7 +143,7 @@ fn what_was_half_done_is_put_back_and_what_somebody_changed_is_left() {
     );
     assert!(
         ran.err.contains(
-            "\"promote 3 components\" was interrupted before its commit: 1 files were put back"
+            "\"promote 3 components\" was interrupted before its commit: 1 files were restored"
         ),
         "{}",
         ran.err

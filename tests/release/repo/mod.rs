@@ -1,4 +1,4 @@
-//! A git work tree as a target, with the program as a person runs it: promotions as commits.
+//! A git work tree as a target, with the program as a user runs it: promotions as commits.
 
 mod actions;
 mod api;
@@ -22,17 +22,17 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// A repository of a shop on disk, and somebody who works on it.
+/// The repository of a shop, and a user who works on it.
 pub struct Shop {
     pub place: TempDir,
     pub root: PathBuf,
-    /// More flags for every run.
+    /// Additional flags of every run.
     pub flags: Vec<String>,
-    /// Directories before everything else on the PATH.
+    /// Directories at the start of the PATH.
     pub path: Vec<PathBuf>,
 }
 
-/// How a run ended and what it printed.
+/// The exit code and the output of a run.
 #[derive(Debug)]
 pub struct Ran {
     pub code: i32,
@@ -121,7 +121,7 @@ impl Shop {
         self.git("rev-parse HEAD")
     }
 
-    /// What git says is not as committed.
+    /// Returns the uncommitted changes.
     pub fn status(&self) -> String {
         self.git("status --porcelain")
     }
@@ -182,7 +182,7 @@ impl Shop {
         }
     }
 
-    /// Runs a line that has to end as a code says, and to say some words.
+    /// Runs a command line that must exit with a code and print some words.
     pub fn ends(&self, line: &str, code: i32, words: &str) -> Ran {
         let ran = self.run(line);
         let said = format!("{}{}", ran.out, ran.err);
@@ -191,7 +191,7 @@ impl Shop {
         ran
     }
 
-    /// How many lines the last commit added and removed, by file.
+    /// The numbers of added and removed lines in the last commit, by file.
     pub fn numstat(&self) -> Vec<(String, u64, u64)> {
         let said = self.git("show --numstat --format= HEAD");
         said.lines()
@@ -283,7 +283,7 @@ spec:
     )
 }
 
-/// Makes a program of a script, in a directory of its own.
+/// Makes a program from a script, in a directory.
 pub fn program(directory: &Path, name: &str, script: &str) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;
     std::fs::create_dir_all(directory).unwrap();

@@ -2,7 +2,7 @@
 
 use super::{Shop, program};
 
-/// Values that git reads as options where it may.
+/// Values that git could read as options.
 fn values(mark: &str) -> Vec<String> {
     vec![
         format!("--upload-pack=touch {mark};"),
@@ -47,7 +47,7 @@ fn a_value_of_a_flag_is_no_option() {
             ("--branch", &[]),
             ("--branch", &["--push"]),
         ] {
-            // To a remote this is an address of ssh.
+            // For a remote this is an address of ssh.
             if flag == "--remote" && value.starts_with("a:") {
                 continue;
             }
@@ -68,7 +68,7 @@ fn a_value_of_a_flag_is_no_option() {
     }
     assert_eq!(shop.git(refs), known);
     println!("{tried} runs with option-like values: all are refused as usage errors");
-    // A name that is none, and one that is.
+    // An invalid branch name, and a valid one.
     let ran = shop.ends(
         "promote cart --from dev --to staging --push --remote orign",
         2,
@@ -104,7 +104,7 @@ fn a_remote_that_looks_like_an_option_is_refused() {
     assert_eq!((shop.head(), shop.status()), (head, String::new()));
 }
 
-/// A file of a repository is that file, whatever its name says to git.
+/// A path of a repository means exactly that file, whatever characters it has.
 #[test]
 fn a_path_is_no_option_and_no_pattern() {
     let shop = Shop::open(&["cart"]);
@@ -140,7 +140,7 @@ fn a_path_is_no_option_and_no_pattern() {
     assert!(!mark.exists() && !shop.root.join("mark").exists());
 }
 
-/// A directory of somebody's work tree can have the form of a repository, and name programs.
+/// A directory in a foreign work tree can have the form of a repository, and name programs.
 #[test]
 fn a_repository_inside_of_a_work_tree_is_not_opened() {
     let mut shop = Shop::open(&["cart"]);

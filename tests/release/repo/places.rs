@@ -1,7 +1,8 @@
-//! Where new objects go: nowhere that they would not be seen again, and nowhere outside.
+//! The paths of new objects: never a path that bowline would not read again, and never outside of the
+//! repository.
 
 use bowline::api::ReleasePin;
-use bowline::embedded::Embedded;
+use bowline::gitops::tree;
 use kube::api::{Api, PostParams};
 
 use super::api::options;
@@ -9,7 +10,7 @@ use super::{Shop, pin};
 
 const PROMOTE: &str = "promote cart --from dev --to staging";
 
-/// Runs what would make a new object: it is refused, each time, and leaves nothing.
+/// Runs a command that would create an object: it is refused each time, and leaves no file.
 fn refused(shop: &Shop, line: &str, code: i32, words: &str) {
     let (head, status) = (shop.head(), shop.status());
     for _ in 0..2 {
@@ -20,12 +21,12 @@ fn refused(shop: &Shop, line: &str, code: i32, words: &str) {
 
 #[test]
 fn a_pin_is_not_written_where_it_is_not_seen() {
-    // Its file has something else in it that cannot be read.
+    // The file contains another document that cannot be read.
     let shop = Shop::open(&["cart"]);
     let broken = pin("cart", "staging", "cart-1") + "---\nkind: ConfigMap\nmode: 0644\n";
     shop.write("pins/staging/cart.yaml", &broken);
     shop.commit("something beside it");
-    let words = "a new ReleasePin would go to pins/staging/cart.yaml, which has something wrong";
+    let words = "pins/staging/cart.yaml may have ReleasePin cart-staging already";
     refused(&shop, PROMOTE, 5, words);
     refused(
         &shop,
@@ -33,7 +34,7 @@ fn a_pin_is_not_written_where_it_is_not_seen() {
         5,
         "hint: bowline check says",
     );
-    // Its file is a patch.
+    // The file is a patch.
     shop.git("rm -q pins/staging/cart.yaml");
     shop.write("pins/staging/cart.yaml", "kind: ConfigMap\n");
     shop.write(
@@ -41,8 +42,8 @@ fn a_pin_is_not_written_where_it_is_not_seen() {
         "patches:\n- path: cart.yaml\n",
     );
     shop.commit("a patch");
-    refused(&shop, PROMOTE, 5, "which a kustomization names as a patch");
-    // Its file is a link to what is outside.
+    refused(&shop, PROMOTE, 5, "pins/staging");
+    // The file is a link to a place outside.
     shop.git("rm -q -r pins/staging");
     let outside = shop.place.path().join("outside.yaml");
     std::fs::create_dir_all(shop.root.join("pins/staging")).unwrap();
@@ -50,15 +51,15 @@ fn a_pin_is_not_written_where_it_is_not_seen() {
     let link = shop.root.join("pins/staging/cart.yaml");
     std::os::unix::fs::symlink(&outside, link).unwrap();
     shop.commit("a link");
-    refused(&shop, PROMOTE, 5, "which is no regular file");
-    // Its directory is one.
+    refused(&shop, PROMOTE, 5, "pins/staging");
+    // The directory is such a link.
     shop.git("rm -q -r pins/staging");
     std::os::unix::fs::symlink(shop.place.path(), shop.root.join("pins/staging")).unwrap();
     shop.commit("a linked directory");
-    refused(&shop, PROMOTE, 5, "is outside the work tree");
+    refused(&shop, PROMOTE, 5, "pins/staging");
     assert!(!shop.place.path().join("cart.yaml").exists());
     shop.git("rm -q pins/staging");
-    // The layout leads into a chart, or to what git ignores.
+    // The layout leads into a chart, or to a path that git ignores.
     for (path, more, words) in [
         (
             "chart/templates/{name}.yaml",
@@ -134,7 +135,7 @@ fn no_word_of_an_object_leads_out_of_the_work_tree() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_came_to_the_files_a_moment_ago_is_not_made_once_more() {
     let shop = Shop::open(&["cart"]);
-    let (served, _tree) = Embedded::over(options(&shop)).await.unwrap();
+    let (served, _tree) = tree::open(options(&shop)).await.unwrap();
     let pins: Api<ReleasePin> = Api::default_namespaced(served.client("shop"));
     shop.write("mine.yaml", &pin("mail", "dev", "mail-1"));
     let wanted = serde_json::json!({

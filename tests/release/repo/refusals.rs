@@ -1,4 +1,4 @@
-//! What stops a commit, and what a commit leaves alone.
+//! The reasons that stop a commit, and the changes that a commit keeps.
 
 use super::{Shop, pin, program, release};
 
@@ -9,7 +9,7 @@ fn a_work_tree_that_is_not_ready_is_refused_with_a_hint() {
     let shop = Shop::open(&["cart"]);
     let clean = shop.read("pins/staging/cart.yaml");
     let head = shop.head();
-    // A file that would be touched, with something else in it.
+    // A file of the plan with an uncommitted change.
     shop.write("pins/staging/cart.yaml", &format!("{clean}# mine\n"));
     let ran = shop.ends(
         PROMOTE,
@@ -47,7 +47,7 @@ fn a_work_tree_that_is_not_ready_is_refused_with_a_hint() {
     assert!(!merged.status.success());
     shop.ends(PROMOTE, 5, "a merge is in progress");
     shop.git("merge --abort");
-    // A rebase detaches HEAD, and a commit on its branch would stop it.
+    // A rebase detaches HEAD, and a commit on its branch would stop the rebase.
     let rebased = std::process::Command::new("git")
         .args(["rebase", "side"])
         .current_dir(&shop.root)
@@ -121,7 +121,7 @@ fn hooks_run_and_what_they_refuse_leaves_nothing() {
         (head.clone(), file)
     );
     assert_eq!(shop.status(), "A  staged.txt");
-    // A pin that is new is refused without a trace, too.
+    // A new ReleasePin is refused without a change, too.
     std::fs::remove_file(shop.root.join("pins/prod/cart.yaml")).unwrap();
     shop.git("commit -q --no-verify -m gone pins/prod/cart.yaml");
     shop.ends(
@@ -181,13 +181,13 @@ fn nothing_is_committed_where_only_reads_pass() {
     assert_eq!(ran.code, 2, "{}", ran.err);
 }
 
-/// A plan is made of the files on disk; its commit has to make sense without what is not committed.
+/// A plan reads the files on disk; its commit must not depend on uncommitted facts.
 #[test]
 fn what_is_not_committed_is_nothing_to_rest_on() {
     let shop = Shop::open(&["cart"]);
     let head = shop.head();
     let promote = |more: &str| format!("{PROMOTE} {more}");
-    // What is promoted from.
+    // The source of the promotion.
     let clean = shop.read("pins/dev/cart.yaml");
     shop.write("pins/dev/cart.yaml", &pin("cart", "dev", "cart-3"));
     let ran = shop.ends(PROMOTE, 5, "is not committed");
@@ -199,17 +199,17 @@ fn what_is_not_committed_is_nothing_to_rest_on() {
     shop.ends(&promote("--dry-run"), 5, "cart.yaml is not committed");
     shop.ends(&promote("--branch new"), 5, "cart.yaml is not committed");
     shop.write("pins/dev/cart.yaml", &clean);
-    // What is named.
+    // The release.
     shop.write("releases/cart/cart-4.yaml", &release("cart", 4));
     let deploy = "deploy cart -e dev --release cart-4";
     shop.ends(deploy, 5, "is not committed");
     shop.commit("cart-4");
-    // What is said to be done.
+    // A target that has the new release already.
     shop.write("pins/staging/cart.yaml", &pin("cart", "staging", "cart-2"));
     shop.ends(PROMOTE, 5, "is not committed");
     shop.git("checkout -q -- pins/staging/cart.yaml");
     assert_eq!(shop.git("rev-parse HEAD^"), head, "nothing was committed");
-    // What the branch does not have.
+    // A release that the branch does not have.
     shop.git_words(&["branch", "old", &head]);
     let ran = shop.ends(
         &format!("{deploy} --branch old"),
@@ -225,7 +225,7 @@ fn what_is_not_committed_is_nothing_to_rest_on() {
 fn a_release_stays_while_what_is_committed_names_it() {
     let shop = Shop::open(&["cart"]);
     let gc = "gc --keep 0 --min-age 0s --confirm";
-    // Here it is named no more, and the last commit names it.
+    // The work tree no longer names the release, but the last commit does.
     shop.write("pins/dev/cart.yaml", &pin("cart", "dev", "cart-1"));
     let ran = shop.ends(gc, 5, "pin cart-dev names cart-2 in the last commit");
     assert!(
@@ -234,7 +234,7 @@ fn a_release_stays_while_what_is_committed_names_it() {
         ran.err
     );
     shop.git("checkout -q -- pins/dev/cart.yaml");
-    // Here nobody names it, and another branch does.
+    // This branch does not name the release, but another branch does.
     shop.git("switch -q -c other");
     shop.write("pins/prod/cart.yaml", &pin("cart", "prod", "cart-3"));
     shop.commit("by hand");
@@ -265,7 +265,7 @@ fn names_that_are_none_for_a_branch_are_refused() {
     );
 }
 
-/// A hook that mends files and fails leaves what it made, and that is said.
+/// A hook that edits files and fails: its edits stay, and the message reports them.
 #[test]
 fn what_a_hook_changes_is_told() {
     let shop = Shop::open(&["cart"]);
@@ -287,7 +287,7 @@ fn what_a_hook_changes_is_told() {
     shop.ends(PROMOTE, 5, "is not committed");
     shop.git(way.strip_prefix("git ").unwrap());
     assert_eq!(shop.status(), "");
-    // One that is new, too.
+    // A new file, too.
     std::fs::remove_file(shop.root.join(file)).unwrap();
     shop.git("commit -q --no-verify -m gone pins/staging/cart.yaml");
     shop.ends(
@@ -309,7 +309,7 @@ fn the_patterns_of_hooks_are_patterns() {
     let promote = "promote cart --from staging --to prod --yes";
     shop.ends(promote, 1, "prod is guarded");
     assert_eq!(shop.status(), "");
-    // A path that looks like a pattern is that path.
+    // A path that looks like a pattern means exactly that path.
     let odd = "pins/staging/[cart]*.yaml";
     shop.git_words(&["mv", "pins/staging/cart.yaml", odd]);
     shop.commit("an odd name");
@@ -317,7 +317,7 @@ fn the_patterns_of_hooks_are_patterns() {
     assert_eq!(shop.status(), "");
 }
 
-/// Git can be stopped after its commit is made; then it is made.
+/// If git is killed after it has made the commit, the action succeeds.
 #[test]
 fn a_commit_after_which_git_died_is_made() {
     let shop = Shop::open(&["cart"]);

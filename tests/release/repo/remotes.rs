@@ -1,4 +1,4 @@
-//! Real git servers on this machine: fetch, push, a rejected push, and two people at once.
+//! Real git servers on this machine: fetch, push, a rejected push, and two users at the same time.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::git::ssh::Sshd;
 
 const PROMOTE: &str = "promote cart --from dev --to staging --push";
 
-/// Makes a bare repository of a shop, and leads the shop's remote to it by an address.
+/// Makes a bare repository of a shop, and sets the shop's remote to its address.
 fn publish(shop: &Shop, bare: &Path, url: &str) {
     std::fs::create_dir_all(bare.parent().unwrap()).unwrap();
     shop.git_words(&["clone", "-q", "--bare", ".", bare.to_str().unwrap()]);
@@ -20,7 +20,7 @@ fn publish(shop: &Shop, bare: &Path, url: &str) {
     shop.git("branch -q -u origin/main");
 }
 
-/// Somebody else with a clone of their own.
+/// A second user with their own clone.
 fn colleague(shop: &Shop, url: &str, more: &[(&str, &str)]) -> Shop {
     let other = Shop::empty();
     std::fs::remove_dir_all(&other.root).unwrap();
@@ -50,7 +50,7 @@ fn other_config(shop: &Shop, key: &str, value: &str) {
     assert!(set.success());
 }
 
-/// What two people go through, whatever is between them and the server.
+/// The story of two users, for every transport.
 fn story(shop: &Shop, bare: &Path, url: &str, more: &[(&str, &str)]) {
     let bob = colleague(shop, url, more);
     let tip = || shop.git_words(&["--git-dir", bare.to_str().unwrap(), "rev-parse", "main"]);
@@ -59,7 +59,7 @@ fn story(shop: &Shop, bare: &Path, url: &str, more: &[(&str, &str)]) {
     shop.ends(PROMOTE, 0, "pushed main to origin");
     assert_eq!(tip(), shop.head());
 
-    // Bob's clone is old: he is told before anything is done, and loses nothing.
+    // Bob's clone is behind: the error comes before any change, and his files stay.
     let (head, file) = (bob.head(), bob.read("pins/staging/cart.yaml"));
     bob.ends(
         PROMOTE,
@@ -73,7 +73,7 @@ fn story(shop: &Shop, bare: &Path, url: &str, more: &[(&str, &str)]) {
     bob.git("pull -q --rebase origin main");
     bob.ends(PROMOTE, 0, "(no change)");
 
-    // Both at once: a hook lets Ana's push in between Bob's look and his push.
+    // At the same time: a hook runs Ana's push between Bob's fetch and his push.
     let own = bob.read("pins/prod/cart.yaml");
     let ana = shop.root.display().to_string();
     super::program(
@@ -108,7 +108,7 @@ fn story(shop: &Shop, bare: &Path, url: &str, more: &[(&str, &str)]) {
     );
     assert_ne!(bob.read("pins/prod/cart.yaml"), own);
     assert_eq!(bob.status(), "");
-    // He goes on as he was told; both wanted the same, so nothing is left of his.
+    // Bob follows the hint; both made the same change, so his commit disappears.
     std::fs::remove_file(bob.root.join(".git/hooks/post-commit")).unwrap();
     bob.git("pull -q --rebase origin main");
     bob.ends(
@@ -118,7 +118,7 @@ fn story(shop: &Shop, bare: &Path, url: &str, more: &[(&str, &str)]) {
     );
     bob.ends("audit verify", 0, "valid");
 
-    // A branch of its own, for a pull request.
+    // A separate branch, for a pull request.
     bob.ends(
         "rollback cart -e dev --to cart-1 --branch back/cart --push",
         0,
@@ -143,14 +143,14 @@ fn over_a_file() {
     publish(&shop, &bare, &url);
     story(&shop, &bare, &url, &[]);
 
-    // A server that refuses by a rule of its own, one that is gone, and no remote at all.
+    // A server with a rule that refuses, a server that is gone, and no remote.
     super::program(
         &bare.join("hooks"),
         "pre-receive",
         "#!/bin/sh\necho 'main is protected' >&2\nexit 1\n",
     );
     let head = shop.head();
-    // What could not be pushed is pushed by the next run, though nothing is left to do.
+    // The next run pushes the commit that could not be pushed, although there is no change to make.
     let mark = "mark bad cart-3 --reason x --push";
     shop.ends(mark, 5, "main is protected");
     shop.ends(mark, 5, "main is protected");
@@ -159,7 +159,7 @@ fn over_a_file() {
     let ran = shop.ends("pin cart -e dev --reason x --push", 5, "main is protected");
     assert!(ran.err.contains("open a pull request"), "{}", ran.err);
     assert_ne!(shop.head(), head, "the commit is kept");
-    // A hook of ours does not let it go; nothing was ever on a branch.
+    // A local hook refuses the push; then a branch that was never created.
     let hooks = shop.root.join(".git/hooks");
     super::program(
         &hooks,
@@ -191,7 +191,7 @@ fn over_a_file() {
     );
 }
 
-/// Its commit is not pushed yet, so what it refers to is on no branch of the remote but the one before.
+/// The commit of the release is not pushed yet, so the remote has only the commit before.
 #[test]
 fn a_release_by_reference_is_made_once() {
     let shop = Shop::open(&["cart"]);
@@ -206,7 +206,7 @@ fn a_release_by_reference_is_made_once() {
     shop.ends(&format!("{create} --push"), 0, "pushed main to origin");
 }
 
-/// A branch that is not checked out is caught up with without touching the one that is.
+/// A branch that is not checked out is updated without a change of the one that is.
 #[test]
 fn a_branch_that_somebody_else_pushed() {
     let shop = Shop::open(&["cart"]);
@@ -233,7 +233,7 @@ fn a_branch_that_somebody_else_pushed() {
     shop.git("fetch -q origin pr:pr");
     shop.ends(&promote, 0, "pushed pr to origin");
 
-    // Both have what the other does not have.
+    // Both branches have commits that the other does not have.
     let mark = "mark bad cart-3 --reason x --branch pr";
     bob.ends(mark, 0, "on pr");
     let ran = bob.ends(
@@ -258,7 +258,7 @@ fn over_http_with_a_password() {
     shop.git_words(&["config", "--global", "credential.helper", helper]);
     publish(&shop, &bare, &url);
     story(&shop, &bare, &url, &more);
-    // Nobody is asked for a password where nobody can answer.
+    // git does not ask for a password without a terminal.
     shop.git("config --global --unset credential.helper");
     let head = shop.head();
     for line in [
@@ -287,7 +287,7 @@ fn over_ssh() {
     story(&shop, &bare, &url, &[("core.sshCommand", command.as_str())]);
 }
 
-/// What a repository has itself is not asked of its remote, whoever wants to see it.
+/// Objects that the repository has are not fetched from the remote.
 #[test]
 fn what_is_here_is_not_fetched() {
     let shop = Shop::open(&["cart"]);
@@ -336,7 +336,7 @@ fn a_rollback_and_a_hold_are_committed_though_the_remote_is_unreachable() {
             ran.err
         );
     }
-    // A promotion looks first, and a remote that nobody knows is refused before the write.
+    // A promotion fetches first, and an unknown remote is refused before the write.
     let before = head();
     shop.ends(PROMOTE, 7, "so nothing was changed");
     shop.ends(

@@ -1,4 +1,4 @@
-//! Files that cannot be read: told, and never taken for files that say nothing.
+//! Files that cannot be read: bowline reports them, and never treats them as empty.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -6,11 +6,11 @@ use super::{Shop, pin};
 
 const GC: &str = "gc --keep 1 --min-age 0s --confirm";
 
-/// A second document of which YAML 1.1 and 1.2 disagree what it says.
+/// A second document with different meanings in YAML 1.1 and 1.2.
 const TWO_MEANINGS: &str =
     "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {mode: 0644}\n";
 
-/// A shop of which only one pin names cart-1.
+/// A shop in which only one ReleasePin names cart-1.
 fn shop() -> Shop {
     let shop = Shop::open(&["cart"]);
     shop.write("pins/staging/cart.yaml", &pin("cart", "staging", "cart-2"));
@@ -58,7 +58,7 @@ fn a_file_that_may_not_be_read_is_told_until_it_may() {
     let file = shop.root.join("pins/prod/cart.yaml");
     let mode = |mode| std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
     mode(0o000);
-    // Some may read whatever they want.
+    // Some users, such as root, can read every file.
     if std::fs::read(&file).is_err() {
         let words = "pins/prod/cart.yaml: it cannot be read";
         shop.ends("check", 1, words);
@@ -130,4 +130,205 @@ fn what_a_sparse_checkout_leaves_out_is_told_where_it_says_anything_of_ours() {
     assert_eq!((shop.head(), shop.status()), (head, String::new()));
     shop.git("sparse-checkout disable");
     shop.ends("check", 0, "no problems found");
+}
+
+#[test]
+fn nothing_is_collected_that_a_committed_pin_names() {
+    const FILE: &str = "pins/prod/cart.yaml";
+    let hidden = "pin cart-prod names cart-1 in the last commit";
+    let broken = "pins/prod/cart.yaml cannot be read in the last commit";
+    let hide = |shop: &Shop, flag: &str| {
+        shop.git(&format!("update-index {flag} {FILE}"));
+        shop.write(FILE, &pin("cart", "prod", "cart-2"));
+    };
+    type Change<'c> = &'c dyn Fn(&Shop);
+    let cases: [(Change<'_>, &str, &str); 5] = [
+        (&|shop| hide(shop, "--skip-worktree"), GC, hidden),
+        (&|shop| hide(shop, "--assume-unchanged"), GC, hidden),
+        (
+            &|shop| {
+                hide(shop, "--assume-unchanged");
+                std::fs::remove_file(shop.root.join(FILE)).unwrap();
+            },
+            GC,
+            hidden,
+        ),
+        // The file is correct on disk, and not in the commit.
+        (
+            &|shop| {
+                spoil(shop, b"a: [\n");
+                shop.write(FILE, &pin("cart", "prod", "cart-2"));
+            },
+            GC,
+            broken,
+        ),
+        (
+            &|shop| {
+                shop.git("switch -q -c other");
+                spoil(shop, b"a: [\n");
+                shop.git("switch -q main");
+                shop.write(FILE, &pin("cart", "prod", "cart-2"));
+                shop.commit("promote prod");
+            },
+            "gc --keep 1 --min-age 0s --confirm --branch other",
+            "pins/prod/cart.yaml cannot be read on branch other",
+        ),
+    ];
+    for (change, gc, words) in cases {
+        let shop = shop();
+        change(&shop);
+        let head = shop.head();
+        shop.ends(gc, 5, words);
+        assert_eq!(shop.head(), head);
+        assert!(shop.root.join("releases/cart/cart-1.yaml").exists());
+    }
+}
+
+#[test]
+fn a_pin_that_cannot_be_read_is_not_known() {
+    for bytes in [
+        &b"a: [\n"[..],
+        b"<<<<<<< HEAD\n",
+        b"spec: {}\n",
+        b"# caf\xe9\n",
+        b"\tx: 1\n",
+    ] {
+        let shop = shop();
+        let entries = shop.run("audit list").err;
+        spoil(&shop, bytes);
+        let status = shop.ends("status", 0, "warning: not read: pins/prod/cart.yaml:");
+        let row = status.out.lines().find(|line| line.starts_with("cart"));
+        let cells: Vec<&str> = row.unwrap().split_whitespace().collect();
+        assert!(cells.contains(&"?") && !cells.contains(&"·"), "{cells:?}");
+        let words = "the release of cart in prod is not known: pins/prod/cart.yaml:";
+        shop.ends("history cart --environment prod", 5, words);
+        shop.ends("rollback cart --environment prod --to cart-2", 5, words);
+        shop.ends("promote cart --from staging --to prod --reason y", 5, "");
+        let check = shop.ends("check --base HEAD~1", 1, "pins/prod/cart.yaml:");
+        assert!(!check.out.contains("nothing"), "{}", check.out);
+        let list = shop.ends("audit list", 0, "warning: not read: pins/prod/cart.yaml:");
+        assert!(
+            list.err.contains(entries.lines().last().unwrap()),
+            "{}",
+            list.err
+        );
+        assert_eq!(shop.status(), "");
+    }
+}
+
+#[test]
+fn a_pin_that_is_in_two_files_is_told() {
+    let shop = shop();
+    shop.write("pins/prod/again.yaml", &pin("cart", "prod", "cart-2"));
+    shop.commit("twice");
+    shop.ends("status", 0, "openchoreo.dev/releasepins cart-prod is in");
+}
+
+#[test]
+fn a_release_that_a_sparse_checkout_leaves_out_is_not_missing() {
+    let shop = shop();
+    shop.git_words(&["sparse-checkout", "set", "--no-cone", "/*", "!/releases/"]);
+    let words = "warning: these releases are not known, because they are not checked out: cart-1";
+    let status = shop.ends("status", 0, words);
+    assert!(!status.out.contains("ReleaseMissing"), "{}", status.out);
+    shop.git_words(&["sparse-checkout", "set", "--no-cone", "/*", "!/pins/prod/"]);
+    let words = "the release of cart in prod is not known: its ReleasePin is not checked out";
+    shop.ends("history cart --environment prod", 5, words);
+    shop.ends("rollback cart --environment prod --to cart-2", 5, words);
+}
+
+#[test]
+fn a_pin_is_not_written_while_a_place_that_may_have_it_is_not_read() {
+    const FILE: &str = "pins/prod/cart.yaml";
+    let words = "may have ReleasePin cart-prod already, and bowline cannot read it";
+    type Change<'c> = &'c dyn Fn(&Shop);
+    let cases: [Change<'_>; 4] = [
+        // A link to a directory.
+        &|shop| {
+            std::fs::create_dir_all(shop.root.join("../elsewhere")).unwrap();
+            let outside = shop.root.join("../elsewhere/cart.yaml");
+            std::fs::rename(shop.root.join(FILE), outside).unwrap();
+            std::fs::remove_dir(shop.root.join("pins/prod")).unwrap();
+            std::os::unix::fs::symlink("../../elsewhere", shop.root.join("pins/prod")).unwrap();
+        },
+        // A kustomization names a file that is not read because of its name.
+        &|shop| {
+            let text = shop.root.join("pins/prod/cart.txt");
+            std::fs::rename(shop.root.join(FILE), text).unwrap();
+            shop.write("pins/prod/kustomization.yaml", "resources: [cart.txt]\n");
+        },
+        // A template with a name that is not literal.
+        &|shop| {
+            std::fs::remove_file(shop.root.join(FILE)).unwrap();
+            shop.write("c/Chart.yaml", "name: c\n");
+            let text = pin("cart", "prod", "cart-1").replace("cart-prod", "cart-{{ .env }}");
+            shop.write("c/templates/pin.yaml", &text);
+        },
+        // A directory in place of the file.
+        &|shop| {
+            std::fs::remove_file(shop.root.join(FILE)).unwrap();
+            std::fs::create_dir(shop.root.join(FILE)).unwrap();
+            shop.write("pins/prod/cart.yaml/x.txt", "x\n");
+        },
+    ];
+    for (at, change) in cases.into_iter().enumerate() {
+        let shop = shop();
+        change(&shop);
+        if at != 3 {
+            shop.commit("move the pin");
+        }
+        let head = shop.head();
+        shop.ends(
+            "promote cart --from staging --to prod --reason y --yes",
+            5,
+            words,
+        );
+        shop.ends("check", 1, "");
+        assert_eq!(shop.head(), head);
+    }
+}
+
+#[test]
+fn a_kustomization_that_moves_a_pin_to_another_namespace_is_told() {
+    let shop = shop();
+    shop.write(
+        "pins/prod/kustomization.yaml",
+        "namespace: other\nresources: [cart.yaml]\n",
+    );
+    let text = pin("cart", "prod", "cart-1");
+    assert!(text.contains("namespace:"), "{text}");
+    shop.commit("kustomize");
+    shop.ends(
+        "check",
+        1,
+        "it moves the objects of pins/prod/cart.yaml to the namespace other",
+    );
+}
+
+#[test]
+fn objects_in_two_namespaces_are_told() {
+    let shop = shop();
+    let text = shop.read("pins/prod/cart.yaml");
+    let own = text
+        .lines()
+        .find(|line| line.contains("namespace:"))
+        .unwrap();
+    shop.write(
+        "pins/prod/cart.yaml",
+        &text.replace(own, "  namespace: other"),
+    );
+    shop.commit("another namespace");
+    shop.ends("status", 0, "choose one with -n NAME");
+    let all = shop.run("status -A");
+    assert!(!all.err.contains("choose one"), "{}", all.err);
+}
+
+#[test]
+fn the_layout_is_no_link_and_no_large_file() {
+    let shop = shop();
+    std::os::unix::fs::symlink("/dev/zero", shop.root.join(".bowline.toml")).unwrap();
+    shop.ends("status", 1, ".bowline.toml: it is a link");
+    std::fs::remove_file(shop.root.join(".bowline.toml")).unwrap();
+    shop.write(".bowline.toml", &"#".repeat(70_000));
+    shop.ends("status", 1, ".bowline.toml: it is larger than 64 KiB");
 }

@@ -1,12 +1,12 @@
-//! A crash between any two writes, and what a second life makes of it.
+//! A crash between any two writes, and the recovery by a second controller.
 
 use kube::api::ListParams;
 
 use super::*;
 use crate::api::{AuditEntry, ComponentEnvSnapshot, Release, RenderedRelease};
-use crate::engine::audit;
+use crate::subjects::release_pin::audit;
 
-/// What is left when everything is done, without what differs from run to run.
+/// Returns the final state of all objects, without the fields that differ from run to run.
 async fn end(shop: &Shop) -> serde_json::Value {
     let pin = shop.get_pin("dev").await;
     let all = ListParams::default();
@@ -45,7 +45,7 @@ async fn end(shop: &Shop) -> serde_json::Value {
     })
 }
 
-/// Two moves, each reconciled by a controller that dies after so many writes and one that follows it.
+/// Two moves. The first controller dies after `cut` writes, and a second one continues.
 async fn lives(cut: Option<usize>) -> (serde_json::Value, usize) {
     let shop = Shop::open().await;
     let mut writes = 0;
@@ -55,7 +55,7 @@ async fn lives(cut: Option<usize>) -> (serde_json::Value, usize) {
         if let Some(cut) = cut {
             let desk = Desk::open(&shop).await;
             desk.requests.cut_after(cut);
-            // Dropped where it is, as a process that is killed.
+            // Dropped in the middle, like a killed process.
             tokio::select! {
                 () = desk.requests.blown() => {}
                 (done, _) = desk.reconcile(&shop, "dev") => {

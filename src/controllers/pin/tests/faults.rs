@@ -1,4 +1,4 @@
-//! What goes wrong is said, leaves what runs as it is, and passes when it is mended.
+//! A failure is reported, does not change running resources, and goes away when its cause is fixed.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
@@ -80,7 +80,7 @@ async fn a_release_that_is_missing_or_of_another_takes_nothing_away() {
         (before.spec, Some(1))
     );
 
-    // It comes after all.
+    // The missing release is created later.
     shop.pin("dev", "cart-9").await;
     shop.until_reason("dev", condition::READY, condition::RELEASE_MISSING)
         .await;
@@ -93,7 +93,7 @@ async fn a_release_that_is_missing_or_of_another_takes_nothing_away() {
         Some("cart-9")
     );
 
-    // And goes, whatever its label says.
+    // The release is deleted, without its label.
     let label = json!({"metadata": {"labels": {labels::PINNED: null}}});
     let releases = shop.api::<Release>();
     running.stop().await;
@@ -156,7 +156,7 @@ async fn settings_and_environments_that_do_not_fit_are_told_by_path() {
         .await;
     let told = message(&pin, condition::RENDERED);
     assert!(told.contains("message"), "{told}");
-    // What runs is as well as it was.
+    // The running resources keep their health.
     let outcome = pin.status.unwrap().outcomes.pop().unwrap();
     assert_eq!(outcome.healthy, None);
     shop.apply(&settings("one", "bye")).await;
@@ -216,7 +216,7 @@ async fn the_deletion_of_the_kind_of_the_settings_changes_nothing_that_runs() {
         told.starts_with("the settings of cart in dev are not known, because the kind envsettings"),
         "{told}"
     );
-    // Neither does a move, nor another controller.
+    // A move or a restart of the controller changes nothing either.
     shop.pin("dev", "cart-2").await;
     shop.until_reason("dev", condition::RENDERED, condition::SETTINGS_UNKNOWN)
         .await;
@@ -232,7 +232,7 @@ async fn the_deletion_of_the_kind_of_the_settings_changes_nothing_that_runs() {
         (before.spec, before.metadata.generation)
     );
 
-    // With the kind and its objects the ReleasePin goes on.
+    // When the kind and its objects exist again, the ReleasePin continues.
     let gone = |found: Option<&CustomResourceDefinition>| found.is_none();
     let gone = kube::runtime::wait::await_condition(kinds.clone(), kind, gone);
     gone.await.unwrap();
@@ -249,7 +249,7 @@ async fn the_deletion_of_the_kind_of_the_settings_changes_nothing_that_runs() {
     running.stop().await;
 }
 
-/// Puts the definitions of cart into a repository, and makes a release of them by reference.
+/// Writes the definitions of cart to a repository, and creates a release that refers to them.
 async fn by_reference(shop: &Shop, name: &str) -> std::path::PathBuf {
     let path = shop.folder.path().join("definitions.git");
     let git = |arguments: &[&str]| {
@@ -317,7 +317,7 @@ async fn a_repository_that_is_gone_is_told_and_a_snapshot_needs_none() {
     assert_eq!(reason(&pin, condition::RENDERED), "Rendered");
     desk.close();
 
-    // Neither the repository nor the cache are needed for what was resolved before.
+    // References that were resolved before need neither the repository nor the cache.
     std::fs::remove_dir_all(&repository).unwrap();
     std::fs::remove_dir_all(shop.folder.path().join("git-cache")).unwrap();
     let desk = Desk::open(&shop).await;
@@ -367,7 +367,7 @@ async fn a_hold_counts_until_it_ends_and_stays_listed() {
     assert_eq!(pin.spec.holds.len(), 1);
     assert_eq!(pin.status.unwrap().outcomes.len(), 1, "one per generation");
 
-    // Over git it has no end.
+    // On a ReleasePin that a GitOps tool owns, the hold has no end.
     let owned = json!({"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "shop"}}});
     let pins = shop.api::<ReleasePin>();
     let params = PatchParams::default();

@@ -1,11 +1,11 @@
-//! What others left out is filled in: records of edits, claims.
+//! The controller writes missing metadata: audit entries of edits, and claims.
 
 use kube::api::ListParams;
 
 use super::*;
 use crate::api::Release;
 use crate::api::audit::{Action as Audited, AuditEntry};
-use crate::engine::audit;
+use crate::subjects::release_pin::audit;
 
 #[tokio::test]
 async fn edits_are_recorded_and_what_they_name_is_claimed() {

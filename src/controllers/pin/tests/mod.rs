@@ -10,7 +10,7 @@ use super::*;
 use crate::api::condition;
 use crate::controllers::testing::{Requests, Shop, start};
 
-/// A room whose watches run, for reconciles one at a time.
+/// The shared state with running watches, for single reconciles.
 struct Desk {
     room: Arc<Room>,
     requests: Requests,
@@ -30,7 +30,7 @@ impl Desk {
         }
     }
 
-    /// Reconciles a pin as it is, and returns what that asked for.
+    /// Reconciles a ReleasePin, and returns the requests that this sent.
     async fn reconcile(
         &self,
         shop: &Shop,
@@ -42,22 +42,22 @@ impl Desk {
         (done, self.requests.take())
     }
 
-    /// Waits until the read model is as wanted.
+    /// Waits until the read model fulfils a condition.
     async fn world(&self, wanted: impl Fn(&World) -> bool) {
         self.room.base.feed().when(wanted).await;
     }
 
-    /// Waits until a release carries a label that says that it is pinned.
+    /// Waits until a release has the label of a claim.
     async fn claimed(&self, release: &str) {
         let key = Key::new("default", release);
         self.world(|world| world.release(&key).is_some_and(|row| row.pinned))
             .await;
     }
 
-    /// Waits until a row of a rendered release is as wanted.
+    /// Waits until the row of a rendered release fulfils a condition.
     async fn row(&self, name: &str, wanted: impl Fn(&Row) -> bool) {
         let key = Key::new("default", name);
-        // The table tells nobody directly; the world's clock is as good as any.
+        // The table sends no events to tests, so the test polls it.
         while !self.room.rendered.get(&key).is_some_and(|row| wanted(&row)) {
             tokio::task::yield_now().await;
         }
@@ -102,7 +102,7 @@ async fn a_pin_becomes_a_rendered_release_and_its_status_follows_the_health() {
     let outcomes = pin.status.unwrap().outcomes;
     assert_eq!((outcomes.len(), outcomes[0].healthy), (1, Some(true)));
 
-    // A move is not ready by the health of what ran before.
+    // The new release is not ready because of the health of the old one.
     let second = shop.release("2").await;
     shop.pin("dev", &second).await;
     let pin = shop

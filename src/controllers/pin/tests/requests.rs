@@ -1,4 +1,4 @@
-//! What a reconcile asks of the server.
+//! The requests of a reconcile.
 
 use super::*;
 
@@ -16,7 +16,7 @@ async fn nothing_is_asked_where_nothing_changed() {
     assert_eq!(done.unwrap(), Action::await_change());
     let snapshot = shop.get_pin("dev").await.status.unwrap().snapshot.unwrap();
     let keep = format!("PATCH componentenvsnapshots/{snapshot}");
-    // All but the status is sent as soon as it is known.
+    // The status is the last request; the order of the others is free.
     assert_eq!(asked.pop().unwrap(), "PUT releasepins/cart-dev/status");
     asked.sort();
     let expected = [
@@ -32,7 +32,7 @@ async fn nothing_is_asked_where_nothing_changed() {
     let (_, asked) = desk.reconcile(&shop, "dev").await;
     assert_eq!(asked, [""; 0]);
 
-    // Its health changes the status alone.
+    // A change of health writes only the status.
     shop.report("cart-dev", "Healthy").await;
     desk.row("cart-dev", |row| row.report.is_some()).await;
     let (_, asked) = desk.reconcile(&shop, "dev").await;
@@ -40,14 +40,14 @@ async fn nothing_is_asked_where_nothing_changed() {
     let (_, asked) = desk.reconcile(&shop, "dev").await;
     assert_eq!(asked, [""; 0]);
 
-    // Another environment has the same body.
+    // The body is cached for another environment.
     shop.pin("prod", "cart-1").await;
     let (_, asked) = desk.reconcile(&shop, "prod").await;
     let read = asked.iter().any(|line| line.starts_with("GET"));
     assert!(!read, "{asked:?}");
     desk.close();
 
-    // After a restart it is read again, and nothing is written.
+    // A restart reads the release again and writes nothing.
     let desk = Desk::open(&shop).await;
     let (_, asked) = desk.reconcile(&shop, "dev").await;
     assert_eq!(asked, ["GET releases/cart-1"]);

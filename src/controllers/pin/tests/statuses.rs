@@ -39,7 +39,7 @@ fn done(report: Option<Report>) -> Result<Done, Trouble> {
     })
 }
 
-/// What the conditions say, in the order of the steps: `T`, `F` or `U` with the reason.
+/// The conditions, in the order of the steps: `T`, `F` or `U` with the reason.
 fn said(status: &ReleasePinStatus) -> Vec<String> {
     let types = [
         condition::RESOLVED,
@@ -175,7 +175,7 @@ fn every_way_out_has_all_conditions() {
         );
         assert_eq!(outcome.why.is_none(), healthy == Some(true), "{found:?}");
         assert_eq!(status.applied_release.is_some(), found.is_ok());
-        // Looked at again, nothing is new.
+        // A second run changes nothing.
         assert_eq!(look(&status, 3, "r-1", &found, 9), status);
     }
 }
@@ -210,7 +210,7 @@ fn outcomes_follow_the_moves() {
     let first = look(&ReleasePinStatus::default(), 1, "a", &moving, 10);
     assert_eq!(say(&first), [(1, "a".into(), 10, None, None)]);
     let first = look(&first, 1, "a", &well, 20);
-    // A replica more or less does not make it one that never ran well.
+    // A scaling does not make a healthy release unhealthy.
     let first = look(&first, 1, "a", &moving, 30);
     assert_eq!(say(&first), [(1, "a".into(), 10, None, Some(true))]);
     assert_eq!(
@@ -226,7 +226,7 @@ fn outcomes_follow_the_moves() {
         ]
     );
     assert_eq!(second.applied_release.as_deref(), Some("a"));
-    // A hold ends: the same generation, another release.
+    // A hold ends: the generation stays, the effective release changes.
     let third = look(&second, 2, "c", &well, 50);
     assert_eq!(
         say(&third),
@@ -235,7 +235,7 @@ fn outcomes_follow_the_moves() {
             (2, "c".into(), 50, None, Some(true))
         ]
     );
-    // Trouble with what runs already says nothing against it.
+    // A failure does not change the health of the running release.
     let broken = Err(Trouble::lasting(
         Step::Render,
         condition::RENDER_FAILED,

@@ -1,4 +1,4 @@
-//! What asks for something else: a volume, an address, a number of replicas.
+//! The health of kinds that request something: a volume, an address, a number of replicas.
 
 use serde_json::Value;
 
@@ -49,11 +49,11 @@ pub(super) fn autoscaler(facts: &Facts<'_>) -> Verdict {
         return Verdict::new(Health::Degraded, said(able));
     }
     match condition(status, "ScalingActive").filter(|it| is(Some(it), "False")) {
-        // Scaled to nothing by hand: it waits for somebody to scale up.
+        // Scaled to zero by hand: it waits until a user scales up.
         Some(active) if text(active, "reason") == "ScalingDisabled" => {
             Verdict::new(Health::Healthy, said(active))
         }
-        // Metrics of new pods come after a while.
+        // Metrics of new pods arrive after a while.
         Some(active) if text(active, "reason").starts_with("FailedGet") => {
             Verdict::new(Health::Progressing, said(active))
         }

@@ -1,13 +1,13 @@
-//! Custom resources, by the condition that they agree on: Ready.
+//! The health of custom resources, by their common condition Ready.
 
 use serde_json::Value;
 
 use super::{Facts, Verdict, condition, is, said, text};
 use crate::api::rendered::Health;
 
-/// Conditions that say of a resource which is not ready that it is on its way.
+/// Conditions of a resource that is not ready yet but makes progress.
 const UNDER_WAY: &[&str] = &["Issuing", "Progressing", "Reconciling"];
-/// Reasons of a Ready condition that say the same.
+/// Reasons of a Ready condition that mean progress.
 const ON_ITS_WAY: &[&str] = &[
     "Creating",
     "InProgress",
@@ -19,7 +19,7 @@ const ON_ITS_WAY: &[&str] = &[
 
 pub(super) fn by_ready(facts: &Facts<'_>) -> Verdict {
     let Some(status) = facts.status else {
-        // Many kinds have no status at all; one that gets a status is looked at again.
+        // Many kinds have no status at all. If the object gets one, its health is computed again.
         return Verdict::healthy();
     };
     let unseen = || {

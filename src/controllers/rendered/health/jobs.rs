@@ -1,10 +1,10 @@
-//! Work that comes to an end.
+//! The health of Jobs and CronJobs.
 
 use super::{Facts, Verdict, condition, count, is, said, text};
 use crate::api::rendered::Health;
 
 pub(super) fn job(facts: &Facts<'_>) -> Verdict {
-    // A Job does not say which generation it was seen at: nearly all of its spec never changes.
+    // A Job has no observedGeneration: almost all of its spec is immutable.
     let Some(status) = facts.status else {
         return match facts.flag("suspend") {
             true => Verdict::new(Health::Suspended, "is suspended"),

@@ -1,7 +1,7 @@
-//! How a resource is, by its own status. Pure: a table of objects and verdicts.
+//! The health of a resource, by its own status. Pure: tested as a table of objects and verdicts.
 //!
-//! A status counts only when it was computed from the generation that it stands beside; until then the
-//! resource is on its way. Kinds of Kubernetes without a rule here do what they do by being there.
+//! A status is used only if it was computed from the current generation; until then the resource is
+//! progressing. A Kubernetes kind without a rule here is healthy when it exists.
 
 mod claims;
 mod custom;
@@ -17,12 +17,12 @@ use super::kinds::is_builtin;
 use crate::api::Object;
 use crate::api::rendered::Health;
 
-/// What is said of the health of a resource.
+/// The health of a resource, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// How it is.
+    /// The health.
     pub health: Health,
-    /// Why, in words that follow its name.
+    /// The reason, in words that follow the name of the resource.
     pub message: Option<String>,
 }
 
@@ -34,7 +34,7 @@ impl Verdict {
         }
     }
 
-    /// Says how a resource is, and why.
+    /// Creates a verdict with a reason.
     pub fn new(health: Health, message: impl Into<String>) -> Self {
         Self {
             health,
@@ -43,24 +43,24 @@ impl Verdict {
     }
 }
 
-/// What a verdict is computed from.
+/// The fields of an object that its health depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
     /// The API group.
     pub group: &'a str,
     /// The kind.
     pub kind: &'a str,
-    /// The generation of the spec, where the kind counts them.
+    /// The generation of the spec, if the kind has generations.
     pub generation: Option<i64>,
     /// Whether the object is being deleted.
     pub deleting: bool,
-    /// The spec, or those fields of it that [`SPEC_FIELDS`] names.
+    /// The spec, or the fields of it that [`SPEC_FIELDS`] names.
     pub spec: &'a Object,
     /// The status.
     pub status: Option<&'a Object>,
 }
 
-/// The fields of a spec that verdicts are computed from.
+/// The fields of a spec that health rules use.
 pub const SPEC_FIELDS: &[&str] = &[
     "completions",
     "paused",
@@ -71,7 +71,7 @@ pub const SPEC_FIELDS: &[&str] = &[
     "updateStrategy",
 ];
 
-/// Says how a resource is.
+/// Returns the health of a resource.
 pub fn of(facts: &Facts<'_>) -> Verdict {
     if facts.deleting {
         return Verdict::new(Health::Progressing, "is being deleted");
@@ -92,13 +92,13 @@ pub fn of(facts: &Facts<'_>) -> Verdict {
     }
 }
 
-/// Finds the first container of a pod that does not get better by waiting, and why.
+/// Returns the first container of a pod with a failure that does not go away by itself, and the reason.
 pub fn trouble(status: &Object) -> Option<(&str, &str)> {
     pods::trouble(status)
 }
 
 impl<'a> Facts<'a> {
-    /// The status, once it is of this generation; until then, what to say.
+    /// Returns the status if it is of the current generation, else a verdict.
     fn current(&self) -> Result<&'a Object, Verdict> {
         let unseen = || {
             Verdict::new(
@@ -139,7 +139,7 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Finds a condition of a status by its type.
+/// Returns the condition of a type.
 fn condition<'a>(status: &'a Object, type_: &str) -> Option<&'a Value> {
     let conditions = status.get("conditions")?.as_array()?;
     conditions
@@ -151,7 +151,7 @@ fn is(condition: Option<&Value>, status: &str) -> bool {
     condition.is_some_and(|condition| text(condition, "status") == status)
 }
 
-/// What a condition says to people: its message, else its reason.
+/// Returns the message of a condition, else its reason.
 fn said(condition: &Value) -> &str {
     match text(condition, "message") {
         "" => text(condition, "reason"),

@@ -1,11 +1,11 @@
-//! Objects and what is said of them.
+//! A table of objects and their health.
 
 use serde_json::{Value, json};
 
 use super::*;
 use Health::*;
 
-/// Says how an object is, as the controller would.
+/// Computes the health of an object as the controller does.
 fn verdict(object: &Value) -> (Health, String) {
     let version = object["apiVersion"].as_str().unwrap();
     let group = version.split_once('/').map_or("", |(group, _)| group);
@@ -89,7 +89,7 @@ fn deployments() {
                 json!({"observedGeneration": 3, "replicas": 6, "updatedReplicas": 5, "readyReplicas": 6, "availableReplicas": 6}),
             ),
             Progressing,
-            "6 of 5 ready, 1 old still there",
+            "6 of 5 ready, 1 old still running",
         ),
         (
             of(
@@ -162,7 +162,7 @@ fn stateful_sets() {
         (
             of(three.clone(), with(json!({"replicas": 4}))),
             Progressing,
-            "3 of 3 ready, 1 too many still there",
+            "3 of 3 ready, 1 surplus still running",
         ),
         (
             of(
@@ -597,7 +597,7 @@ fn custom_resources_and_those_of_kubernetes_without_a_rule() {
 }
 
 proptest::proptest! {
-    /// Whatever a foreign controller writes, there is a verdict.
+    /// No status of a foreign controller causes a panic.
     #[test]
     fn no_status_panics(
         kind in proptest::sample::select(vec![

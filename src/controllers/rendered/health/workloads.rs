@@ -1,4 +1,4 @@
-//! Workloads that keep a number of pods: they are well when as many as wanted are new and available.
+//! The health of workloads with replicas: healthy if all desired replicas are updated and available.
 
 use serde_json::Value;
 
@@ -28,10 +28,10 @@ pub(super) fn deployment(facts: &Facts<'_>) -> Verdict {
         progressing(ready, wanted, format!("{updated} of {wanted} updated"))
     } else if all > updated {
         let old = all.saturating_sub(updated);
-        progressing(ready, wanted, format!("{old} old still there"))
+        progressing(ready, wanted, format!("{old} old still running"))
     } else if all > wanted {
         let surplus = all.saturating_sub(wanted);
-        progressing(ready, wanted, format!("{surplus} too many still there"))
+        progressing(ready, wanted, format!("{surplus} surplus still running"))
     } else if available < wanted {
         progressing(ready, wanted, format!("{available} available"))
     } else {
@@ -39,8 +39,8 @@ pub(super) fn deployment(facts: &Facts<'_>) -> Verdict {
     }
 }
 
-/// Why a workload does not come further, where its conditions say that it does not. Of a StatefulSet and a
-/// DaemonSet only the simulator says it.
+/// Returns why a workload makes no progress, by its conditions. On a StatefulSet or a DaemonSet only the
+/// simulator writes such a condition.
 fn failure(status: &Object) -> Option<&str> {
     let progress = condition(status, "Progressing");
     if is(progress, "False")
@@ -59,7 +59,7 @@ pub(super) fn stateful_set(facts: &Facts<'_>) -> Verdict {
     };
     let wanted = facts.number("replicas", 1);
     let ready = count(status, "readyReplicas");
-    // Servers before 1.22 do not count the available ones.
+    // Servers before 1.22 do not write availableReplicas.
     let available = super::number(Some(status), "availableReplicas").unwrap_or(ready);
     let strategy = facts.spec.get("updateStrategy");
     let on_delete = strategy.is_some_and(|strategy| text(strategy, "type") == "OnDelete");
@@ -77,7 +77,7 @@ pub(super) fn stateful_set(facts: &Facts<'_>) -> Verdict {
         progressing(ready, wanted, format!("{available} available"))
     } else if count(status, "replicas") > wanted {
         let surplus = count(status, "replicas").saturating_sub(wanted);
-        progressing(ready, wanted, format!("{surplus} too many still there"))
+        progressing(ready, wanted, format!("{surplus} surplus still running"))
     } else if on_delete || revision("updateRevision") == revision("currentRevision") {
         well(ready, wanted)
     } else if updated < to_update {

@@ -1,4 +1,4 @@
-//! The end of a release.
+//! The deletion of a release.
 
 use http::Method;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
@@ -29,7 +29,7 @@ async fn everything_goes_and_then_the_release() {
     ];
     stage.release("web-dev", "dev", &objects).await;
     stage.until_ready("web-dev").await;
-    // A resource that is told to wait holds up the end, and is named.
+    // A resource with a finalizer delays the cleanup, and the message names it.
     finalizers(&stage.own, &objects[1], json!(["shop.example/wait"])).await;
     stage.delete("web-dev").await;
     let release = stage
@@ -51,7 +51,8 @@ async fn everything_goes_and_then_the_release() {
     assert!(get(&admin, &objects[1]).await.is_none());
 }
 
-/// Environment and DataPlane go with their namespace, in no order; the release still finds its way.
+/// Environment and DataPlane are deleted with their namespace, in any order; the release still finds its data
+/// plane.
 #[tokio::test]
 async fn the_end_does_not_need_the_environment() {
     let stage = Stage::new().await;
@@ -105,7 +106,7 @@ async fn the_end_waits_for_what_cannot_be_seen() {
         message.contains("Secret cannot be read, access was denied"),
         "{message}"
     );
-    // What is seen goes, for all of it has to.
+    // The kinds that can be read are cleaned up, because everything has to be deleted.
     assert!(get(&admin, &objects[0]).await.is_none());
     assert_eq!(
         release.metadata.finalizers.unwrap(),

@@ -14,7 +14,7 @@ use crate::api::rendered::RenderedRelease;
 use crate::api::{ReleasePin, condition, labels};
 use crate::controllers::rendered::deletion_guard;
 
-/// Waits until the controller says of a RenderedRelease that it does not clean up, and returns why.
+/// Waits until the controller reports that it does not clean up a RenderedRelease, and returns the reason.
 async fn stopped(releases: Api<RenderedRelease>) -> String {
     let is_stopped = |release: &RenderedRelease| {
         said(release, condition::FINALIZING)
@@ -26,7 +26,7 @@ async fn stopped(releases: Api<RenderedRelease>) -> String {
     said(&release, condition::FINALIZING).unwrap().2
 }
 
-/// Asks for the cleanup, and waits until a ConfigMap is gone.
+/// Requests the cleanup, and waits until a ConfigMap is gone.
 async fn cleans_up(releases: Api<RenderedRelease>, name: &str, maps: Api<ConfigMap>) {
     let params = PatchParams::default();
     let release = releases.get(name).await.unwrap();
@@ -55,7 +55,7 @@ async fn deleting_the_kind_removes_no_workload() {
         .release("web-dev", "dev", std::slice::from_ref(&settings))
         .await;
     stage.until_ready("web-dev").await;
-    // An uninstallation that was interrupted left this.
+    // The value that an interrupted uninstallation left behind.
     let left = json!({"metadata": {"annotations": {labels::REMOVE_RUNNING: "true"}}});
     let params = PatchParams::default();
     let releases = stage.releases();

@@ -1,4 +1,4 @@
-//! The controller against stores in this process.
+//! The controller against embedded stores.
 
 mod ending;
 mod guarding;

@@ -1,4 +1,4 @@
-//! Whose an object is.
+//! The owner of an object.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn owner() -> Owner {
     }
 }
 
-/// An object with labels of a release, and who wrote them.
+/// An object with labels of a release, and the field managers that wrote them.
 fn object(uid: &str, name: &str, managers: Value) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",
@@ -47,7 +47,7 @@ fn changed(of: Value, change: impl FnOnce(&mut Value)) -> Value {
 }
 
 fn live(object: &Value) -> Live {
-    // As a watch brings it: within an event.
+    // In the form of a watch event.
     let seen: Whole = serde_json::from_value(object.clone()).unwrap();
     seen.keep("", "ConfigMap")
 }

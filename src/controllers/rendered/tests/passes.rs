@@ -1,4 +1,4 @@
-//! Passes over releases: what is sent, what is repaired, what is refused.
+//! Passes over releases: which requests are sent, which drift is repaired, which objects are refused.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::stage::*;
 use crate::api::rendered::Health;
 use crate::api::{condition, labels};
 
-/// Changes an object as somebody else, by a plain update.
+/// Changes an object as another user, by a plain update.
 async fn tamper(plane: &Plane, object: &Value, patch: Value) {
     let name = object["metadata"]["name"].as_str().unwrap();
     let api: Api<DynamicObject> = api(&plane.admin(), object);
@@ -35,7 +35,7 @@ async fn a_second_pass_over_what_has_not_changed_sends_nothing() {
     let running = stage.start();
     stage.release("web-dev", "dev", &objects).await;
     let ready = stage.until_ready("web-dev").await;
-    // Another release tells when passes are over: it is woken after.
+    // A second release shows when the passes are over, because its pass comes later.
     stage.own.asked();
     nudge(&stage, "web-dev").await;
     stage
@@ -48,7 +48,7 @@ async fn a_second_pass_over_what_has_not_changed_sends_nothing() {
     let now = stage.releases().get("web-dev").await.unwrap();
     assert_eq!(json!(now.status), json!(ready.status));
     assert_eq!(asked, [""; 0]);
-    // A controller that starts anew finds everything as it was written down.
+    // A restarted controller finds everything unchanged.
     running.stop().await;
     stage.own.asked();
     let _running = stage.start();
@@ -63,7 +63,7 @@ async fn a_second_pass_over_what_has_not_changed_sends_nothing() {
     assert_eq!(again.metadata.generation, ready.metadata.generation);
 }
 
-/// Times in managed fields are whole seconds: by them alone, what is applied twice within one looks the same.
+/// Times in managed fields are whole seconds: two applies within one second look the same by time.
 #[tokio::test]
 async fn what_was_applied_and_not_written_down_is_put_right_within_the_same_second() {
     let mut stage = Stage::new().await;
@@ -74,7 +74,7 @@ async fn what_was_applied_and_not_written_down_is_put_right_within_the_same_seco
     let running = stage.start();
     stage.release("web-dev", "dev", &[settings("1")]).await;
     stage.until_ready("web-dev").await;
-    // The next one is applied, and who did that is killed before it can say so.
+    // The next version is applied, and the controller is killed before it writes the status.
     stage
         .own
         .rule(|_, path| match path.ends_with("/web-dev/status") {
@@ -93,7 +93,7 @@ async fn what_was_applied_and_not_written_down_is_put_right_within_the_same_seco
     assert_eq!(found["data"]["value"], "1");
 }
 
-/// Makes the controller look at a release without changing what it says.
+/// Triggers a pass over a release without changing its spec.
 async fn nudge(stage: &Stage, name: &str) {
     let patch =
         json!({"metadata": {"finalizers": [labels::DATAPLANE_CLEANUP, "shop.example/other"]}});
@@ -116,7 +116,7 @@ async fn drift_is_repaired_whatever_it_is() {
         .await;
     let release = stage.until_ready("web-dev").await;
     let admin = stage.own.admin();
-    // Somebody scales, edits data, takes a label away, takes all labels away, deletes.
+    // A user scales, edits data, removes one label, removes all labels, deletes.
     tamper(&stage.own, &web, json!({"spec": {"replicas": 7}})).await;
     until(api(&admin, &web), |it| {
         it.name_any() == "web" && it.data["spec"]["replicas"] == 2
@@ -153,7 +153,7 @@ async fn drift_is_repaired_whatever_it_is() {
         Some(before["metadata"]["uid"].as_str().unwrap()),
         again.uid().as_deref()
     );
-    // What somebody adds beside ours is theirs, and stays.
+    // A field that a user adds stays.
     tamper(&stage.own, &settings, json!({"data": {"more": "x"}})).await;
     tamper(&stage.own, &settings, json!({"data": {"value": "3"}})).await;
     let repaired = until(api(&admin, &settings), |it| {
@@ -169,7 +169,7 @@ async fn what_is_somebody_elses_is_not_taken() {
     let admin = stage.own.admin();
     namespace(&admin, "shop-dev").await;
     let theirs = put(&admin, config_map("shop-dev", "settings", "theirs")).await;
-    // Not one field conflicts here: it would be taken silently.
+    // No field conflicts here, so an apply would take the object over without an error.
     let same = put(&admin, config_map("shop-dev", "same", "1")).await;
     let _running = stage.start();
     let wanted = [
@@ -191,7 +191,7 @@ async fn what_is_somebody_elses_is_not_taken() {
         message.contains("r1: an object that bowline does not own"),
         "{message}"
     );
-    // Everything is attempted.
+    // All resources are attempted.
     assert_eq!(
         entry(&release, "ConfigMap", "new").unwrap().health,
         Health::Healthy
@@ -203,7 +203,7 @@ async fn what_is_somebody_elses_is_not_taken() {
             before.resource_version().as_deref()
         );
     }
-    // Handed over, it is taken.
+    // After the user hands them over, the objects are adopted.
     for object in &wanted[..2] {
         tamper(
             &stage.own,
@@ -242,7 +242,7 @@ async fn two_releases_do_not_fight_over_an_object() {
         .await
         .unwrap();
     assert_eq!(shared["data"]["value"], "a");
-    // The end of the second takes nothing from the first.
+    // The deletion of the second release removes no object of the first.
     stage.delete("b-dev").await;
     stage.until_gone("b-dev").await;
     assert!(
@@ -260,7 +260,7 @@ async fn a_release_that_was_restored_takes_its_resources_over() {
     stage.release("web-dev", "dev", &objects).await;
     stage.until_ready("web-dev").await;
     running.stop().await;
-    // The control plane is lost and made anew: another uid, the same name.
+    // The control plane is lost and created again: the same name, another uid.
     let patch = json!({"metadata": {"finalizers": null}});
     stage
         .releases()
@@ -389,7 +389,7 @@ async fn what_is_missing_is_waited_for() {
         .environment("qa", json!({"context": null, "inCluster": {}}), "shop-qa")
         .await;
     let release = stage.until_ready("web-qa").await;
-    // What names no namespace goes to the environment's.
+    // A resource without a namespace goes to the namespace of the environment.
     let settings = entry(&release, "ConfigMap", "settings").unwrap();
     assert_eq!(settings.namespace.as_deref(), Some("shop-qa"));
 }
@@ -421,7 +421,7 @@ async fn what_cannot_be_applied_is_said_beside_what_was() {
         entry(&release, "ConfigMap", "settings").unwrap().health,
         Health::Healthy
     );
-    // The kind comes, and the release goes on by itself.
+    // The kind appears, and the release continues by itself.
     stage.release("web-dev", "dev", &objects[2..3]).await;
     stage
         .until_reason("web-dev", condition::READY, condition::APPLY_FAILED)

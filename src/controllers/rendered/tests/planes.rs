@@ -1,4 +1,4 @@
-//! Several data planes: each for itself.
+//! Several data planes are independent of each other.
 
 use std::time::Duration;
 
@@ -27,15 +27,15 @@ async fn one_controller_serves_every_data_plane() {
     let prod = stage.until_ready("web-prod").await;
     assert_eq!(dev.data_planes().unwrap(), ["embedded"]);
     assert_eq!(prod.data_planes().unwrap(), ["context/far"]);
-    // The same object in two places; the end of one leaves the other.
+    // The same object in two data planes; the deletion of one release keeps the other object.
     stage.delete("web-dev").await;
     stage.until_gone("web-dev").await;
     assert!(get(&stage.own.admin(), &settings).await.is_none());
     assert!(get(&far.admin(), &settings).await.is_some());
 }
 
-/// One data plane hangs, with more releases than it may work on at a time; those of the other are as quick
-/// as ever, and the first comes back by itself.
+/// One data plane hangs, with more releases than its limit. The releases of the other stay fast, and the
+/// first one recovers by itself.
 #[tokio::test]
 async fn a_data_plane_that_does_not_answer_holds_up_nobody_else() {
     for silent in [Fate::Hang, Fate::Unreachable] {
@@ -72,7 +72,7 @@ async fn a_data_plane_that_does_not_answer_holds_up_nobody_else() {
                 .await;
             stage.until_ready(&format!("web-{at}-dev")).await;
         }
-        // It is asked seldom: the pauses grow, and one asks for all.
+        // The backoff grows, and one release tests the connection for all.
         stage.delete("web-39-prod").await;
         stage
             .until_reason(
@@ -90,7 +90,7 @@ async fn a_data_plane_that_does_not_answer_holds_up_nobody_else() {
     }
 }
 
-/// A resource with a finalizer that nobody serves holds up its own release and no other.
+/// A resource with a finalizer that no controller removes delays only its own release.
 #[tokio::test]
 async fn a_stuck_finalizer_holds_up_nobody_else() {
     let stage = Stage::new().await;
@@ -120,7 +120,7 @@ async fn a_stuck_finalizer_holds_up_nobody_else() {
         stage.release(&format!("web-{at}"), "dev", &[object]).await;
         stage.until_ready(&format!("web-{at}")).await;
     }
-    // One that is stuck on the way out of a living release does not keep it from being ready.
+    // A stale object that cannot be deleted does not keep its release from being ready.
     stage
         .release(
             "both",
@@ -179,7 +179,7 @@ async fn an_environment_that_moves_takes_its_resources_along() {
     );
 }
 
-/// The same cluster by another name: what would be deleted there is what was applied here.
+/// The same cluster under another name: a cleanup there would delete the objects that were just applied.
 #[tokio::test]
 async fn a_data_plane_that_is_reached_in_another_way_loses_nothing() {
     let mut stage = Stage::new().await;
@@ -207,7 +207,7 @@ async fn a_data_plane_that_is_reached_in_another_way_loses_nothing() {
     assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
 }
 
-/// Where nothing is simulated, pods say why a workload does not come up.
+/// Without the simulator, pods say why a workload is not ready.
 #[tokio::test]
 async fn pods_say_why_a_workload_is_not_ready() {
     let mut stage = Stage::new().await;
@@ -237,7 +237,7 @@ async fn pods_say_why_a_workload_is_not_ready() {
                 .unwrap();
         }
     };
-    // The old one crashes too, and is not asked.
+    // The old pod crashes too, and is ignored.
     pod("web-old", "shop/web:v0", "CrashLoopBackOff").await;
     pod("web-new", "shop/web:v1", "ImagePullBackOff").await;
     stage

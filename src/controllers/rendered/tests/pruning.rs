@@ -1,4 +1,4 @@
-//! What is deleted, and what never is.
+//! The objects that a pass deletes, and the objects that it must never delete.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -84,7 +84,7 @@ async fn what_is_no_longer_wanted_goes() {
     assert!(get(&admin, &gone).await.is_none());
 }
 
-/// The same id becomes another kind, or goes to another namespace: the old object goes, once.
+/// A resource changes its kind or its namespace under the same id: the old object is deleted once.
 #[tokio::test]
 async fn what_moves_leaves_nothing_behind() {
     let stage = Stage::new().await;
@@ -120,7 +120,7 @@ async fn what_moves_leaves_nothing_behind() {
         let deletions = deletions.iter().filter(|line| line.starts_with("DELETE"));
         assert_eq!(deletions.count(), 1);
     }
-    // The namespaces stay.
+    // Namespaces are not deleted.
     for name in ["shop-dev", "shop-other"] {
         let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         assert!(get(&admin, &space).await.is_some());
@@ -160,8 +160,9 @@ async fn a_namespace_that_a_release_brought_is_not_taken_away() {
     assert_eq!(left["metadata"]["deletionTimestamp"], json!(null));
 }
 
-/// One kind is refused, does not answer, is gone from the API or from discovery: nothing is deleted of any
-/// kind, what is wanted is applied, and the condition says why. Then sight comes back.
+/// One kind is forbidden, does not answer, or is missing in the API or in discovery: no object of any kind is
+/// deleted, the desired resources are applied, and the condition names the reason. Then the kind can be read
+/// again.
 #[tokio::test]
 async fn nothing_is_deleted_while_one_kind_cannot_be_seen() {
     let is_list = |method: &Method, path: &str| method == Method::GET && path.ends_with("/secrets");
@@ -259,7 +260,7 @@ async fn nothing_is_deleted_while_one_kind_cannot_be_seen() {
             !asked.iter().any(|line| line.starts_with("DELETE")),
             "{asked:#?}"
         );
-        // The inventory still knows what was there.
+        // The inventory still lists the object.
         assert!(entry(&release, "Secret", "kept").is_some());
         assert!(entry(&release, "Deployment", "gone").is_some());
         stage.own.pass();
@@ -277,7 +278,7 @@ async fn nothing_is_deleted_while_one_kind_cannot_be_seen() {
     }
 }
 
-/// A kind with a typing error was never applied, so nothing of it can be left behind.
+/// A misspelt kind was never applied, so it cannot have stale objects.
 #[tokio::test]
 async fn a_kind_that_was_never_served_does_not_stay_in_the_inventory() {
     let stage = Stage::new().await;
@@ -299,7 +300,7 @@ async fn a_kind_that_was_never_served_does_not_stay_in_the_inventory() {
         .await;
     let resources = release.status.unwrap().resources;
     assert_eq!(resources.len(), 1, "{resources:?}");
-    // While the spec names it, it does not hold up the end either.
+    // While the spec names the kind, it does not delay the deletion of the release either.
     stage.release("web-dev", "dev", &both).await;
     stage
         .until_reason("web-dev", condition::APPLIED, condition::APPLY_FAILED)
@@ -309,7 +310,7 @@ async fn a_kind_that_was_never_served_does_not_stay_in_the_inventory() {
     assert!(get(&stage.own.admin(), &map).await.is_none());
 }
 
-/// An applied object may be there although the data plane does not serve its kind for a while.
+/// An applied object may still exist while the data plane does not serve its kind.
 #[tokio::test]
 async fn a_kind_that_is_served_no_more_stays_in_the_inventory() {
     let stage = Stage::new().await;
@@ -321,7 +322,7 @@ async fn a_kind_that_is_served_no_more_stays_in_the_inventory() {
         .release("web-dev", "dev", &[map.clone(), key.clone()])
         .await;
     stage.until_ready("web-dev").await;
-    // Another controller has not read discovery yet.
+    // A restarted controller has no discovery yet.
     running.stop().await;
     stage.own.rule(|_, path| match path == "/api/v1" {
         true => Fate::Without("Secret"),
@@ -362,7 +363,7 @@ async fn nothing_is_deleted_before_everything_is_applied() {
         .release("web-dev", "dev", std::slice::from_ref(&old))
         .await;
     stage.until_ready("web-dev").await;
-    // The new form of it is refused by the data plane.
+    // The data plane refuses the new manifest.
     let bad = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new", "namespace": "shop-dev"}, "data": {"a": {"b": 1}}});
     stage.release("web-dev", "dev", &[bad]).await;
     let release = stage
@@ -379,7 +380,7 @@ async fn nothing_is_deleted_before_everything_is_applied() {
     assert!(get(&admin, &old).await.is_none());
 }
 
-/// A hundred objects of others carry our labels, with every trick that a label can play.
+/// A hundred objects of other owners carry our labels, in every variant.
 #[tokio::test]
 async fn forged_labels_make_nothing_ours() {
     let stage = Stage::new().await;
@@ -405,7 +406,7 @@ async fn forged_labels_make_nothing_ours() {
         };
         object["metadata"]["labels"] = ours.clone();
         let made = match at % 2 {
-            // Applied by another manager, or written without one of ours.
+            // Applied by another manager, or written without our field manager.
             0 => put(&admin, object.clone()).await,
             _ => {
                 let made: DynamicObject = serde_json::from_value(object.clone()).unwrap();
@@ -417,7 +418,7 @@ async fn forged_labels_make_nothing_ours() {
         };
         forged.push((object, made.resource_version()));
     }
-    // A pass that deletes something, one of a new controller, and the end of the release.
+    // A pass with a deletion, a pass of a restarted controller, and the deletion of the release.
     stage
         .release(
             "web-dev",
@@ -449,7 +450,7 @@ async fn forged_labels_make_nothing_ours() {
         let now = get(&admin, object)
             .await
             .unwrap_or_else(|| panic!("{object} is gone"));
-        // The simulator moves the status of the deployments, as it would of anybody's.
+        // The simulator changes the status of every Deployment.
         if object["kind"] != "Deployment" {
             assert_eq!(
                 now["metadata"]["resourceVersion"].as_str(),
@@ -459,7 +460,7 @@ async fn forged_labels_make_nothing_ours() {
         }
         assert_eq!(now["metadata"]["labels"], ours);
     }
-    // Written to by nobody of ours.
+    // Our field manager wrote nothing.
     let api: Api<DynamicObject> = api(&admin, &forged[2].0);
     for object in api.list(&ListParams::default()).await.unwrap() {
         let managers = object.metadata.managed_fields.unwrap_or_default();
@@ -472,7 +473,7 @@ async fn forged_labels_make_nothing_ours() {
     }
 }
 
-/// An object of ours is deleted and made again by somebody else between the look and the deletion.
+/// Between the read and the deletion, an object of ours is deleted and another user creates it again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_that_became_another_is_left_alone() {
     let stage = Stage::new().await;
@@ -484,7 +485,7 @@ async fn an_object_that_became_another_is_left_alone() {
         .release("web-dev", "dev", &[kept.clone(), gone.clone()])
         .await;
     stage.until_ready("web-dev").await;
-    // Just before the deletion arrives, the object is replaced by a foreign one.
+    // Just before the deletion arrives, a foreign object replaces the object.
     let store = stage.own.store.clone();
     let swapped = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let theirs = swapped.clone();
@@ -516,7 +517,7 @@ async fn an_object_that_became_another_is_left_alone() {
     assert_eq!(get(&admin, &gone).await.unwrap()["data"]["value"], "theirs");
 }
 
-/// The status of a deployment flaps while it is deleted: it is ours all the same, and goes.
+/// The status of a Deployment changes while it is deleted: it is still ours, and is deleted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_that_changes_all_the_time_can_be_deleted() {
     let stage = Stage::new().await;
@@ -555,14 +556,14 @@ async fn an_object_that_changes_all_the_time_can_be_deleted() {
     assert!(get(&admin, &gone).await.is_none());
 }
 
-/// Custom kinds are in no list of ours: what was applied of one is found again though the controller died
-/// before it wrote its inventory.
+/// Custom kinds are not in the list of well-known kinds: an applied object is found again although the
+/// controller died before it wrote its inventory.
 #[tokio::test]
 async fn a_custom_kind_is_written_down_before_it_is_applied() {
     let stage = Stage::new().await;
     stage.put(queues()).await;
     let admin = stage.own.admin();
-    // The status is written once more before anything is applied, then nothing is: the controller is cut
+    // The status is written once more before the apply; then nothing else is written: the controller is cut
     // off right after the apply.
     let cut = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let is_cut = cut.clone();
@@ -587,7 +588,7 @@ async fn a_custom_kind_is_written_down_before_it_is_applied() {
         .unwrap();
     running.kill().await;
     stage.own.pass();
-    // Meanwhile the release wants something else.
+    // Meanwhile the release changes.
     stage
         .release("web-dev", "dev", &[config_map("shop-dev", "settings", "1")])
         .await;

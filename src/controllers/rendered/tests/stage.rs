@@ -1,5 +1,5 @@
-//! Where the controller is tested: stores in this process, with a gate before each that can refuse, hang
-//! and count.
+//! The test environment of the controller: embedded stores, each behind a gate that can refuse, hang and
+//! count requests.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,6 +16,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::watcher::{self, watcher};
 use kube::runtime::{WatchStreamExt, reflector};
 use kube::{Client, ResourceExt};
+use kube_embedded::Embedded;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -25,23 +26,22 @@ use crate::api::rendered::{RenderedRelease, ResourceStatus};
 use crate::connect::{self, DataPlanes, Deadlines};
 use crate::controllers::rendered::{Settings, Ways, run};
 use crate::controllers::{Context, metrics::Metrics, simulator};
-use crate::embedded::Embedded;
 use crate::resolve::git::{self, Git};
 
-/// Nothing here takes that long; a test that waits longer has failed.
+/// The longest wait; a test that waits longer has failed.
 const HANGS: Duration = Duration::from_secs(60);
 
-/// What a gate does with a request.
+/// The action of a gate on a request.
 #[derive(Clone, Debug)]
 pub enum Fate {
     Pass,
-    /// Answered with this code.
+    /// Answers with this status code.
     Refuse(u16),
-    /// Never answered.
+    /// Never answers.
     Hang,
-    /// Not even connected.
+    /// Refuses the connection.
     Unreachable,
-    /// Passed on, and the answer is changed.
+    /// Passes the request on, and removes this kind from the answer.
     Without(&'static str),
 }
 
@@ -61,9 +61,13 @@ pub struct Plane {
 impl Plane {
     pub async fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
-        let store = Embedded::open(&home.path().join("store.db"), "admin")
-            .await
-            .unwrap();
+        let store = Embedded::open(
+            &home.path().join("store.db"),
+            "admin",
+            crate::api::store_setup(),
+        )
+        .await
+        .unwrap();
         let pass: Rule = Arc::new(|_, _| Fate::Pass);
         Self {
             store,
@@ -74,7 +78,7 @@ impl Plane {
         }
     }
 
-    /// A client that no gate holds up.
+    /// A client without a gate.
     pub fn admin(&self) -> Client {
         self.store.client("default")
     }
@@ -93,7 +97,7 @@ impl Plane {
         connect::guard(service, "default", None, deadlines)
     }
 
-    /// Rules over the requests to come; those that are under way are asked about once more.
+    /// Sets a rule for the next requests. Requests in progress are checked again.
     pub fn rule(&self, rule: impl Fn(&Method, &str) -> Fate + Send + Sync + 'static) {
         self.rule.send_replace(Arc::new(rule));
     }
@@ -125,7 +129,7 @@ impl Plane {
                 if !is_watch {
                     return Ok(answer.map(whole));
                 }
-                // A watch ends when its kind is refused from now on.
+                // A watch ends when its kind is refused.
                 let mut rules = self.rule.subscribe();
                 let ended = async move {
                     let _ = rules
@@ -142,7 +146,7 @@ impl Plane {
         }
     }
 
-    /// Returns what was asked since the last time, watches left out.
+    /// Returns the requests since the last call, without watches.
     pub fn asked(&self) -> Vec<String> {
         std::mem::take(&mut *self.asked.lock().unwrap())
     }
@@ -169,7 +173,7 @@ fn refusal(code: u16) -> Response<Answer> {
     response
 }
 
-/// Takes a kind out of a discovery document.
+/// Removes a kind from a discovery document.
 async fn without(answer: Response<Body>, kind: &str) -> Response<Answer> {
     let (parts, body) = answer.into_parts();
     let bytes = body.collect().await.unwrap().to_bytes();
@@ -180,7 +184,7 @@ async fn without(answer: Response<Body>, kind: &str) -> Response<Answer> {
     Response::from_parts(parts, whole(value.to_string().into_bytes()))
 }
 
-/// A control plane that is its own data plane, and data planes beside it.
+/// A control plane that is its own data plane, and further data planes.
 pub struct Stage {
     pub own: Plane,
     pub others: BTreeMap<String, Plane>,
@@ -188,14 +192,14 @@ pub struct Stage {
     pub simulator: simulator::Settings,
 }
 
-/// The controller; it ends with this.
+/// The running controller. Dropping it ends the controller.
 pub struct Running {
     task: JoinHandle<()>,
     stop: watch::Sender<bool>,
 }
 
 impl Running {
-    /// Ends it in good order.
+    /// Stops the controller and waits for its end.
     pub async fn stop(self) {
         self.stop.send_replace(true);
         tokio::time::timeout(HANGS, self.task)
@@ -204,7 +208,7 @@ impl Running {
             .unwrap();
     }
 
-    /// Ends it at once.
+    /// Ends the controller at once.
     pub async fn kill(self) {
         self.task.abort();
         let _ = self.task.await;
@@ -234,7 +238,7 @@ impl Stage {
         stage
     }
 
-    /// Adds a data plane of its own, reached by a context.
+    /// Adds a data plane that a kubeconfig context reaches.
     pub async fn plane(&mut self, name: &str) -> Plane {
         let plane = Plane::new().await;
         self.others.insert(name.to_owned(), plane.clone());
@@ -265,7 +269,7 @@ impl Stage {
         Running { task, stop }
     }
 
-    /// Makes an environment and its data plane.
+    /// Creates an environment and its data plane.
     pub async fn environment(&self, name: &str, reach: Value, namespace: &str) {
         self.put(json!({
             "apiVersion": "openchoreo.dev/v1alpha1", "kind": "DataPlane",
@@ -280,7 +284,7 @@ impl Stage {
         .await;
     }
 
-    /// Applies an object to the control plane as somebody else.
+    /// Applies an object to the control plane as another user.
     pub async fn put(&self, object: Value) -> DynamicObject {
         put(&self.own.admin(), object).await
     }
@@ -330,7 +334,7 @@ impl Stage {
         self.releases().delete(name, &params).await.unwrap();
     }
 
-    /// Waits until a release is as wanted.
+    /// Waits until a release fulfils a condition.
     pub async fn until(
         &self,
         name: &str,
@@ -408,7 +412,7 @@ pub fn said(release: &RenderedRelease, type_: &str) -> Option<(Option<i64>, Stri
     Some((found.observed_generation, reason, message))
 }
 
-/// Waits until an object of a kind is as wanted.
+/// Waits until an object of a kind fulfils a condition.
 pub async fn until<K>(api: Api<K>, wanted: impl Fn(&K) -> bool) -> Result<K, ()>
 where
     K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
@@ -431,7 +435,7 @@ where
         .ok_or(())
 }
 
-/// Returns the API of a kind of an object, where it is.
+/// Returns the API of the kind and the namespace of an object.
 pub fn api(client: &Client, object: &Value) -> Api<DynamicObject> {
     let text = |at: &str| {
         object
@@ -453,7 +457,7 @@ pub fn api(client: &Client, object: &Value) -> Api<DynamicObject> {
     }
 }
 
-/// Applies an object as somebody else.
+/// Applies an object as another user.
 pub async fn put(client: &Client, object: Value) -> DynamicObject {
     let name = object["metadata"]["name"].as_str().unwrap().to_owned();
     let params = PatchParams::apply("somebody").force();
@@ -463,7 +467,7 @@ pub async fn put(client: &Client, object: Value) -> DynamicObject {
         .unwrap()
 }
 
-/// Reads an object by what names it.
+/// Reads an object by its kind, namespace and name.
 pub async fn get(client: &Client, object: &Value) -> Option<Value> {
     let name = object["metadata"]["name"].as_str().unwrap();
     let found = api(client, object).get_opt(name).await.unwrap();
@@ -503,7 +507,7 @@ pub fn deployment(namespace: &str, name: &str, replicas: u32, image: &str) -> Va
     })
 }
 
-/// The entry of an inventory about an object.
+/// The inventory entry of an object.
 pub fn entry<'a>(
     release: &'a RenderedRelease,
     kind: &str,

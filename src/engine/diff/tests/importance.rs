@@ -1,11 +1,11 @@
-//! The order of changes, the lines that several objects share, and names that tell objects apart.
+//! The order of changes, the lines that several objects share, and names that distinguish objects.
 
 use serde_json::{Value, json};
 
 use super::super::{Diff, Identity, Options, diff, labels, shortened};
 use crate::text;
 
-/// A release of a shop: two workloads, a ConfigMap, a Service, all with the version label.
+/// The objects of a shop: two workloads, a ConfigMap, a Service, all with the version label.
 fn release(version: &str, image: &str, pool: &str, replicas: u8, flow: Option<&str>) -> Vec<Value> {
     let meta = |name: &str| json!({"name": name, "namespace": "shop", "labels": {"app.kubernetes.io/version": version}});
     let workload = |name: &str, limits: &str| {
@@ -173,6 +173,19 @@ fn the_changed_end_of_a_long_value_stays_in_sight() {
             12,
             ("…e two three", "…e four five"),
         ),
+        // A cut shows dots on both sides, and the changed word keeps its end.
+        (
+            "POOL=40;LOG_LEVEL=info;PAYMENT_TIMEOUT=8s",
+            "POOL=5;LOG_LEVEL=info;PAYMENT_TIMEOUT=5s",
+            20,
+            ("…40;LOG_LE…IMEOUT=8s", "…5;LOG_LEV…IMEOUT=5s"),
+        ),
+        (
+            "POOL=40;LOG_LEVEL=info;TIMEOUT=8s;TRACE=off",
+            "POOL=5;LOG_LEVEL=info;TIMEOUT=5s;TRACE=off",
+            20,
+            ("…40;LOG_LE…MEOUT=8s…", "…5;LOG_LEV…MEOUT=5s…"),
+        ),
         ("日本語日本語一", "日本語日本語二", 6, ("…語一", "…語二")),
         (
             "short",
@@ -188,11 +201,11 @@ fn the_changed_end_of_a_long_value_stays_in_sight() {
         }
         assert_ne!(found.0, found.1, "{before}");
     }
-    // A difference that is longer than its columns keeps both ends.
+    // A difference that is longer than the columns keeps both ends.
     let (one, other) = shortened(&digest('a'), &digest('b'), 20);
     assert_eq!(
         (one.as_str(), other.as_str()),
-        ("aaaaaaaaaa…aaaaaaaaa", "bbbbbbbbbb…bbbbbbbbb")
+        ("…aaaaaaaaa…aaaaaaaaa", "…bbbbbbbbb…bbbbbbbbb")
     );
 }
 

@@ -1,4 +1,4 @@
-//! Cases of the diff, and what holds for every input.
+//! Cases of the diff, and properties of the diff for every input.
 
 mod importance;
 mod shown;
@@ -9,7 +9,6 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::yaml;
 
 fn exact() -> Options {
     Options::default()
@@ -36,7 +35,7 @@ fn late() -> Options {
     }
 }
 
-/// An object with the given fields over a name.
+/// An object with the given fields and a name.
 fn object(fields: Value) -> Value {
     let mut object = json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
@@ -64,7 +63,7 @@ fn merge(into: &mut Value, from: Value) {
     }
 }
 
-/// The changed fields of the only object as `path: before -> after`.
+/// Returns the changed fields of the only object as `path: before -> after`.
 fn fields(before: Value, after: Value, options: &Options) -> Vec<String> {
     let found = diff(&[before], &[after], options);
     assert_eq!(found.objects.len(), 1, "{found:?}");
@@ -814,7 +813,7 @@ fn json_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Lists of items with names, as they stand in most objects, nested in each other.
+/// Nested lists of named items, as most objects have them.
 fn named_value() -> impl Strategy<Value = Value> {
     let item = proptest::collection::btree_map("[a-d]", json_value(), 0..3);
     let list = (proptest::collection::vec(item, 0..5), any::<bool>()).prop_map(|(items, named)| {
@@ -838,7 +837,7 @@ fn named_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Changes, moves, adds and drops some of what a value holds, as a next release would.
+/// Changes, moves, adds and removes parts of a value, as a next release would.
 fn altered(value: &mut Value, seed: &mut u64) {
     let mut dice = |sides: u64| {
         *seed = seed
@@ -874,7 +873,7 @@ fn altered(value: &mut Value, seed: &mut u64) {
     }
 }
 
-/// A value and what became of it, or two that have nothing to do with each other.
+/// A value and a changed copy of it, or two unrelated values.
 fn two_values() -> impl Strategy<Value = (Value, Value)> {
     let value = || prop_oneof![json_value(), named_value()];
     let next = (value(), any::<u64>()).prop_map(|(before, mut seed)| {
@@ -885,7 +884,7 @@ fn two_values() -> impl Strategy<Value = (Value, Value)> {
     prop_oneof![4 => next, 1 => (value(), value())]
 }
 
-/// Texts whose lines are often alike.
+/// Texts with many equal lines.
 fn text() -> impl Strategy<Value = String> {
     let line = prop_oneof![3 => "[a-e]", 1 => "[a-e: ]{0,5}"];
     (proptest::collection::vec(line, 0..40), any::<bool>()).prop_map(|(lines, ended)| {
@@ -910,7 +909,8 @@ fn options() -> impl Strategy<Value = Options> {
     )
 }
 
-/// Tells whether the spans and numbers of hunks are those of their lines, and pairs name each other.
+/// Returns whether the spans and numbers of hunks match their lines, and whether pairs refer to each
+/// other.
 fn is_consistent(found: &Lines) -> bool {
     found.hunks.iter().all(|hunk| {
         let numbers = |of: fn(&Line) -> Option<usize>| -> Vec<usize> {
@@ -933,7 +933,7 @@ fn is_consistent(found: &Lines) -> bool {
     })
 }
 
-/// Hides a secret in every place that a Secret may have it.
+/// Puts a secret text into every place of a Secret that can contain one.
 fn hidden(text: &str, place: u8, extra: &Value) -> Value {
     let held = json!({ "kind": "Secret", "data": { "k": text }, "stringData": { "l": [text] }, "extra": extra });
     let last = json!({ "annotations": { mask::LAST_APPLIED: held.to_string() }, "name": "s" });
@@ -994,7 +994,7 @@ proptest! {
         let (left, right) = shown::shown(&before, &after, &options);
         prop_assert_eq!(walk.fields.is_empty(), left == right);
         prop_assert_eq!(walk.fields.is_empty(), hunks.is_empty());
-        let (old, new) = (yaml::write(&left), yaml::write(&right));
+        let (old, new) = (bounded_yaml::write(&left), bounded_yaml::write(&right));
         let found = Lines { hunks, coarse: None };
         prop_assert_eq!(found.apply(&old), Some(new));
         prop_assert!(is_consistent(&found));
@@ -1006,7 +1006,7 @@ proptest! {
             true => diff(&[], std::slice::from_ref(&object), &options),
             false => diff(std::slice::from_ref(&object), &[], &options),
         };
-        let text = yaml::write(&shown::alone(&object, &options));
+        let text = bounded_yaml::write(&shown::alone(&object, &options));
         let hunks = found.objects[0].hunks.iter();
         let lines = hunks.flat_map(|hunk| hunk.lines.iter().map(|line| hunk.text(line)));
         let written: String = lines.map(|line| format!("{line}\n")).collect();
@@ -1046,7 +1046,7 @@ proptest! {
 
     #[test]
     fn fields_are_the_same_without_lines((before, after) in two_values(), options in options()) {
-        // A deadline that passes between the two would tell them apart.
+        // A deadline that passes between the two calls would make the results differ.
         let options = Options { deadline: None, ..options };
         let with = diff(std::slice::from_ref(&before), std::slice::from_ref(&after), &options);
         let without = diff(&[before], &[after], &Options { lines: false, ..options });

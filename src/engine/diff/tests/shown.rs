@@ -1,6 +1,6 @@
-//! What is shown of two objects, worked out the plain way: two whole values, one after the other.
+//! A simple reference implementation of the shown objects: two complete values, one after the other.
 //!
-//! The diff writes only what is seen. This says what it would write if it wrote everything.
+//! The diff prints only the visible part. This returns all that it would print.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use mask::{LAST_APPLIED, MASK, MASK_CHANGED, Secrecy};
 
 type Both = (Option<Value>, Option<Value>);
 
-/// Returns two objects as they are shown.
+/// Returns two objects as the diff shows them.
 pub(super) fn shown(before: &Value, after: &Value, options: &Options) -> (Value, Value) {
     Plain {
         options,
@@ -19,7 +19,7 @@ pub(super) fn shown(before: &Value, after: &Value, options: &Options) -> (Value,
     .both(before, after, false)
 }
 
-/// Returns an object without a counterpart as it is shown.
+/// Returns an object without a counterpart as the diff shows it.
 pub(super) fn alone(object: &Value, options: &Options) -> Value {
     let mut shown = mask::masked(object, false);
     if !options.show_noise
@@ -42,7 +42,7 @@ pub(super) fn alone(object: &Value, options: &Options) -> Value {
 
 struct Plain<'a> {
     options: &'a Options,
-    /// The keys above; an item of a list is a key that no map has at that place.
+    /// The keys of the parents; an item of a list gets a key that no map has at that place.
     path: Vec<String>,
 }
 
@@ -168,7 +168,7 @@ impl Plain<'_> {
             let (a, b) = (at_old.map(|at| &before[at]), at_new.map(|at| &after[at]));
             self.path.push("[item]".to_owned());
             let (a, b) = match (a, b) {
-                // Equal items of lists without names are shown as they are.
+                // Equal items of lists without names are shown unchanged.
                 (Some(a), Some(b)) if a == b => {
                     let shown = mask::masked(a, secret);
                     match pairing::names(before, after) {

@@ -23,7 +23,7 @@ fn run(
     }
 }
 
-/// Looks a pointer up, null for what is not there.
+/// Returns the value at a pointer, or null.
 fn at(value: &Value, pointer: &str) -> Value {
     value.pointer(pointer).cloned().unwrap_or_default()
 }

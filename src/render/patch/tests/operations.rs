@@ -1,4 +1,4 @@
-//! What operations do, and why they fail.
+//! The results and the errors of operations.
 
 use serde_json::{Value, json};
 
@@ -593,13 +593,13 @@ fn why_operations_fail() {
             Add,
             "/spec/containers[?(@.name=='main')]",
             Some(json!(1)),
-            "add needs a key, an index or `-` at the end of its path; for what `[?(@.name=='main')]` finds use replace or merge",
+            "add needs a key, an index or `-` at the end of its path; use replace or merge for the items that `[?(@.name=='main')]` finds",
         ),
         (
             Add,
             "/spec/containers[*]",
             Some(json!(1)),
-            "add needs a key, an index or `-` at the end of its path; for what `[*]` finds use replace or merge",
+            "add needs a key, an index or `-` at the end of its path; use replace or merge for the items that `[*]` finds",
         ),
     ] {
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What holds for every resource, path and value.
+//! Properties of every resource, path and value.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ fn any_path() -> impl Strategy<Value = Path> {
     })
 }
 
-/// Lists the paths at which something can be added that is not there: new keys and all indices.
+/// Lists the paths at which a value can be added: new keys and all indices.
 fn additions(value: &Value, path: String, out: &mut Vec<String>) {
     match value {
         Value::Object(map) => {

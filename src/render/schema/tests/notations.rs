@@ -1,4 +1,4 @@
-//! What is wrong with schemas.
+//! The errors of schemas.
 
 use serde_json::json;
 
@@ -90,10 +90,16 @@ fn what_is_wrong_with_the_shorthand() {
         ),
         (
             "string | default=a default=b",
-            "column 20: `default` is there twice",
+            "column 20: `default` appears twice",
         ),
-        ("string | default='a", "column 18: this part has no end"),
-        ("string | default=\"a", "column 18: this part has no end"),
+        (
+            "string | default='a",
+            "column 18: the closing quote or bracket is missing",
+        ),
+        (
+            "string | default=\"a",
+            "column 18: the closing quote or bracket is missing",
+        ),
         (
             "string | default=\"a\"b",
             "column 21: expected a blank after the value, found `b`",
@@ -102,7 +108,10 @@ fn what_is_wrong_with_the_shorthand() {
             "string | enum=a,",
             "column 17: expected a value (`\"\"` is the empty text), found the end",
         ),
-        ("[]integer | default=[1,", "column 21: this part has no end"),
+        (
+            "[]integer | default=[1,",
+            "column 21: the closing quote or bracket is missing",
+        ),
         (
             "[]integer | default=[1,a]",
             "column 24: is no JSON: expected value",
@@ -146,11 +155,11 @@ fn what_is_wrong_with_the_shorthand() {
         ),
         (
             "integer | minimum=5 maximum=1",
-            "column 11: `minimum` of 5 is above the maximum of 1: nothing fits",
+            "column 11: `minimum` of 5 is above the maximum of 1: no value fits",
         ),
         (
             "integer | exclusiveMinimum=1 maximum=1",
-            "column 11: `exclusiveMinimum` of 1 is above the maximum of 1: nothing fits",
+            "column 11: `exclusiveMinimum` of 1 is above the maximum of 1: no value fits",
         ),
         (
             "integer | exclusiveMinimum=true",
@@ -158,7 +167,7 @@ fn what_is_wrong_with_the_shorthand() {
         ),
         (
             "string | minLength=5 maxLength=1",
-            "column 10: `minLength` of 5 is above the maxLength of 1: nothing fits",
+            "column 10: `minLength` of 5 is above the maxLength of 1: no value fits",
         ),
         (
             "[]any | minItems=-1",
@@ -188,19 +197,19 @@ fn what_is_wrong_with_the_shorthand() {
         ),
         (
             "string | minimum=1",
-            "column 10: `minimum` is for integers and numbers, and this is a string",
+            "column 10: `minimum` applies to integers and numbers, but this is a string",
         ),
         (
             "integer | minLength=1",
-            "column 11: `minLength` is for strings, and this is an integer",
+            "column 11: `minLength` applies to strings, but this is an integer",
         ),
         (
             "string | minItems=1",
-            "column 10: `minItems` is for lists, and this is a string",
+            "column 10: `minItems` applies to lists, but this is a string",
         ),
         (
             "[]string | maxProperties=1",
-            "column 12: `maxProperties` is for objects, and this is a list",
+            "column 12: `maxProperties` applies to objects, but this is a list",
         ),
         (
             "string | format=ipv5",
@@ -208,7 +217,7 @@ fn what_is_wrong_with_the_shorthand() {
         ),
         (
             "boolean | format=date",
-            "column 11: `format` date is not for true or false",
+            "column 11: `format` date does not apply to true or false",
         ),
         (
             "string | required=maybe",
@@ -250,7 +259,7 @@ fn what_is_wrong_with_a_shorthand_map() {
         ),
         (
             json!({"a": {}}),
-            vec!["a: is an object without fields; write \"object\" for one of free form".to_owned()],
+            vec!["a: is an object without fields; write \"object\" to allow any fields".to_owned()],
         ),
         (
             json!({"$types": {"x": "string"}, "": "string"}),
@@ -277,7 +286,7 @@ fn what_is_wrong_with_an_openapi_schema() {
     for (a, problems) in [
         (
             json!({"$ref": "#/x"}),
-            vec!["properties.a[\"$ref\"]: `$ref` is not followed; write the schema out"],
+            vec!["properties.a[\"$ref\"]: `$ref` is not supported; write the schema in its place"],
         ),
         (
             json!({"typ": "string"}),
@@ -390,7 +399,7 @@ fn what_is_wrong_with_an_openapi_schema() {
         (
             json!({"anyOf": [{"default": 1}]}),
             vec![
-                "properties.a.anyOf[0].default: `default` is not for allOf, anyOf, oneOf and not, which only check",
+                "properties.a.anyOf[0].default: `default` is not allowed in allOf, anyOf, oneOf and not: they only check values",
             ],
         ),
         (
@@ -404,7 +413,7 @@ fn what_is_wrong_with_an_openapi_schema() {
         (
             json!({"not": {"minimum": 2, "maximum": 1}}),
             vec![
-                "properties.a.not.minimum: `minimum` of 2 is above the maximum of 1: nothing fits",
+                "properties.a.not.minimum: `minimum` of 2 is above the maximum of 1: no value fits",
             ],
         ),
     ] {
@@ -430,7 +439,7 @@ fn what_is_wrong_with_an_openapi_schema() {
         ),
         (
             json!({"type": "object", "properties": {}, "default": {}}),
-            "default: `default` is for parameters, not for all of them together",
+            "default: `default` applies to single parameters, not to the whole schema",
         ),
     ] {
         let found = Schema::parse(&object(schema.clone())).expect_err("a problem");

@@ -1,10 +1,10 @@
-//! What parameters become, and why they do not fit.
+//! The results and the errors of checking parameters.
 
 use serde_json::{Value, json};
 
 use super::{lines, object, parse};
 
-/// Fits without a complaint.
+/// Checks parameters that are valid.
 fn fitted(schema: &Value, value: Value) -> Value {
     let fitted = parse(schema).fit(object(value));
     assert!(fitted.errors.is_empty(), "{schema}: {:?}", fitted.errors);
@@ -555,12 +555,12 @@ fn what_does_not_fit() {
         (
             json!({"a": "[]number | uniqueItems=true"}),
             json!({"a": [1, 2, 1.0]}),
-            vec!["a[2]: 1.0 is there twice; items have to differ"],
+            vec!["a[2]: 1.0 appears twice; the items must differ"],
         ),
         (
             json!({"a": "[]object | uniqueItems=true"}),
             json!({"a": [{"x": 1}, {"x": 1}]}),
-            vec!["a[1]: {\"x\":1} is there twice; items have to differ"],
+            vec!["a[1]: {\"x\":1} appears twice; the items must differ"],
         ),
         (
             json!({"a": "map<any> | minProperties=1"}),

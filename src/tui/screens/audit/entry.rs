@@ -1,4 +1,4 @@
-//! One entry of the record, whole, with the entries before and after it in its chain.
+//! One audit entry in full, with the entries before and after it in its chain.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use kube::ResourceExt;
 use super::{Whole, comparison, place, view};
 use crate::api::audit::AuditEntry;
 use crate::api::pin::Hold;
-use crate::engine::audit::{self, Finding};
+use crate::subjects::release_pin::audit::{self, Finding};
 use crate::text;
 use crate::tui::action::Action;
 use crate::tui::effect::{Comparison, Effect, Object};
@@ -18,16 +18,16 @@ use crate::tui::screens::{Handled, Scene, Screen, describe};
 use crate::tui::theme::Role;
 use crate::tui::widgets::wrap;
 
-/// Where values begin.
+/// The column at which values start.
 const VALUES: u16 = 16;
 
-/// An entry among those of its chain.
+/// An entry and the entries of its chain.
 #[derive(Debug)]
 pub struct State {
     whole: Arc<Whole>,
-    /// Where the entries of the chain stand in the record, oldest first.
+    /// The indexes of the chain's entries in the audit trail, oldest first.
     chain: Vec<usize>,
-    /// Which of these it is.
+    /// The position of the entry in the chain.
     at: usize,
     scroll: usize,
 }
@@ -61,13 +61,13 @@ impl State {
         self.whole.record.entries.get(*self.chain.get(at)?)
     }
 
-    /// Returns what the trail calls it.
+    /// Returns the title in the path of open screens.
     pub fn title(&self) -> String {
         let revision = self.entry(self.at).map_or(0, |entry| entry.spec.revision);
         format!("revision {revision}")
     }
 
-    /// Returns what an action would be done to.
+    /// Returns the objects that an action applies to.
     pub fn subject(&self) -> Subject {
         let entry = self.entry(self.at);
         match entry.and_then(|entry| Some((place(entry)?, entry))) {
@@ -80,13 +80,13 @@ impl State {
         }
     }
 
-    /// Returns what the entry changed, to be compared.
+    /// Returns the comparison for the change of the entry.
     pub fn comparison(&self) -> Option<Comparison> {
         let entry = self.entry(self.at)?;
         comparison(&(place(entry)?, entry.spec.revision))
     }
 
-    /// Does what a key means here.
+    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         let page = page(turn.size).unsigned_abs();
         match action {
@@ -127,12 +127,12 @@ impl State {
             }
             _ => return Handled::No,
         }
-        // What there is to scroll is known when it is drawn; no entry has more lines than this.
+        // The number of lines is known only when the screen is drawn; no entry has more lines than this.
         self.scroll = self.scroll.min(500);
         Handled::Yes
     }
 
-    /// Draws it.
+    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let Some(entry) = self.entry(self.at) else {
             return;
@@ -190,7 +190,7 @@ impl State {
             Some(actor) => add("who", actor, Role::Text),
             None => add(
                 "who",
-                "not attributed: the server did not report the user",
+                "not known: the server did not report the user",
                 Role::Warning,
             ),
         }
@@ -201,7 +201,7 @@ impl State {
             Some(reason) => add("why", reason, Role::Text),
             None => add("why", "no reason was given", Role::Muted),
         }
-        let release = |release: &crate::api::audit::ReleaseIdentity| {
+        let release = |release: &crate::api::audit::ContentRef| {
             let hash = release.hash.as_deref().map(short);
             let hash = hash
                 .map(|hash| format!("  content {hash}"))
@@ -214,7 +214,7 @@ impl State {
         if let Some(to) = &spec.to {
             add("to", &release(to), Role::Text);
         }
-        if let Some(named) = &spec.release_ref {
+        if let Some(named) = spec.release_ref() {
             add(
                 "releaseRef",
                 &format!("{named}; a hold fixes another release"),
@@ -321,7 +321,7 @@ impl State {
     }
 }
 
-/// A hash that tells things apart needs no more than its beginning.
+/// Shortens a hash: its start is enough to distinguish objects.
 fn short(hash: &str) -> String {
     hash.chars().take(16).collect()
 }

@@ -1,7 +1,7 @@
-//! How the record is drawn.
+//! Draws the audit trail.
 
 use super::{Shown, Standing, State, word};
-use crate::engine::audit::Finding;
+use crate::subjects::release_pin::audit::Finding;
 use crate::text;
 use crate::tui::pen::Sheet;
 use crate::tui::screens::{Scene, is_bad};
@@ -20,7 +20,7 @@ const COLUMNS: &[Column] = &[
 ];
 
 impl State {
-    /// Draws it.
+    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         if self.stale
             && let Ok(at) = self.asked.checked_add(super::PAUSE)
@@ -68,7 +68,7 @@ impl State {
     }
 }
 
-/// Draws what is broken across the whole width; returns how many rows that took.
+/// Draws the verification problems across the whole width; returns the number of rows used.
 pub(super) fn bar(sheet: &mut Sheet<'_>, problems: &[Finding]) -> u16 {
     let most = usize::from(sheet.height() / 4).clamp(1, 3);
     let shown = problems.len().min(most);
@@ -126,7 +126,7 @@ fn line(sheet: &Sheet<'_>, scene: &Scene<'_>, selected: bool, shown: &Shown) -> 
     }
 }
 
-/// Says from what to what, without the name of the component.
+/// Returns the old and the new value, without the name of the component.
 fn change(sheet: &Sheet<'_>, scene: &Scene<'_>, shown: &Shown) -> Cell {
     let row = &shown.row;
     let namespace = &scene.model.ground.namespace;

@@ -1,8 +1,8 @@
-//! How a component is drawn: its environments, what is said of the selected one, and its revisions.
+//! Draws a component: its environments, the details of the selected environment, and its revisions.
 
 use super::State;
-use crate::engine::matrix::{self, Cell};
 use crate::engine::world::Key;
+use crate::subjects::release_pin::matrix::{self, Cell};
 use crate::text;
 use crate::tui::pen::{Glyphs, Sheet};
 use crate::tui::screens::matrix::{health, pane};
@@ -10,13 +10,13 @@ use crate::tui::screens::{BAD, Scene};
 use crate::tui::theme::Role;
 use crate::tui::widgets::{scrolled, wrap};
 
-/// How many rows the environments take at the most.
+/// The largest number of rows for the environments.
 const ENVIRONMENTS: u16 = 8;
-/// How many rows are said of the selected one at the most.
+/// The largest number of rows for the details of the selected environment.
 const SAID: u16 = 6;
 
 impl State {
-    /// Draws it.
+    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let component = &self.component;
         if sheet.height() < 14 {
@@ -52,7 +52,7 @@ impl State {
             .right(&words, Role::Muted);
     }
 
-    /// Draws one line for each environment; returns the next row.
+    /// Draws one row per environment; returns the next free row.
     fn environments(
         &self,
         sheet: &mut Sheet<'_>,
@@ -99,7 +99,7 @@ impl State {
             match &cell {
                 None => {
                     let ground = &scene.model.ground;
-                    let sign = match ground.leaves_out(&component.name, environment) {
+                    let sign = match ground.left_out(&component.name, environment).is_some() {
                         true => glyphs.unknown,
                         false => glyphs.nothing,
                     };
@@ -121,7 +121,7 @@ impl State {
             {
                 let (_, role) = health(cell.health(), glyphs);
                 pen.put(cell.health().word(), role);
-                // The message of a condition about another release says nothing of this one.
+                // A condition that is about another release does not apply to this one.
                 let pin = scene.world.pin_of(component, environment);
                 let ready = pin.and_then(|pin| pin.judged(now));
                 let message = ready.map_or("", |ready| &*ready.message);
@@ -135,7 +135,7 @@ impl State {
         y
     }
 
-    /// Draws what is said of the selected environment; returns the next row.
+    /// Draws the details of the selected environment; returns the next free row.
     fn said(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>, component: &Key, row: u16) -> u16 {
         let title = format!(
             "{} in {}",
@@ -165,7 +165,7 @@ impl State {
         y
     }
 
-    /// Draws the selected environment alone, in two rows; returns the next row.
+    /// Draws only the selected environment, in two rows; returns the next free row.
     fn narrow(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>, component: &Key) -> u16 {
         let cell = matrix::cell(
             scene.world,
@@ -202,7 +202,7 @@ impl State {
     }
 }
 
-/// Says how far behind a cell is, and whether it is marked bad or held, in signs.
+/// Returns symbols for the releases that a cell is behind, for a bad release and for a hold.
 fn signs(cell: &Cell<'_>, glyphs: &Glyphs) -> String {
     let mut signs = String::new();
     if let Some(progress) = cell.progress {

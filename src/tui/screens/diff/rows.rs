@@ -1,13 +1,13 @@
-//! What a diff shows, row by row: made when it is answered, folded or laid out anew, so that a frame only
-//! looks up the rows that it shows.
+//! The rows of a diff. They are computed when the diff arrives, is folded or changes its layout, so that
+//! drawing only looks up the visible rows.
 
 use std::collections::BTreeSet;
 
 use crate::engine::diff::{Diff, Hunk, Kind};
 
-/// How many equal lines stay beside a change.
+/// The number of equal lines around a change.
 const CONTEXT: usize = 3;
-/// Fewer lines than this are not worth a fold.
+/// The smallest number of lines to fold.
 const WORTH: usize = 2;
 
 /// One row.
@@ -15,26 +15,26 @@ const WORTH: usize = 2;
 pub enum Row {
     /// The name of an object.
     Object(usize),
-    /// Equal lines that are folded.
+    /// Folded equal lines.
     Fold {
         /// The object.
         object: usize,
         /// The hunk.
         hunk: usize,
-        /// The first line that is folded.
+        /// The first folded line.
         from: usize,
-        /// How many are.
+        /// The number of folded lines.
         count: usize,
-        /// Where in the object what follows stands.
+        /// The path inside the object of the line after the fold.
         path: Box<str>,
     },
     /// A line of one side or of both.
     Line(Spot),
-    /// Nothing, between two objects.
+    /// An empty row between two objects.
     Gap(usize),
 }
 
-/// Which lines of a hunk a row shows.
+/// The lines of a hunk that a row shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spot {
     /// The object.
@@ -43,12 +43,12 @@ pub struct Spot {
     pub hunk: usize,
     /// The line of the older side.
     pub before: Option<u32>,
-    /// The line of the newer side; the same one where both have it.
+    /// The line of the newer side; the same number as `before` if both sides have the line.
     pub after: Option<u32>,
 }
 
 impl Row {
-    /// Returns the object that it belongs to.
+    /// Returns the object of the row.
     pub fn object(&self) -> usize {
         match self {
             Self::Object(object) | Self::Fold { object, .. } | Self::Gap(object) => *object,
@@ -56,7 +56,7 @@ impl Row {
         }
     }
 
-    /// Returns the line that it begins with, and its hunk.
+    /// Returns the hunk and the first line of the row.
     fn line(&self) -> Option<(usize, usize)> {
         match self {
             Self::Object(_) | Self::Gap(_) => None,
@@ -68,7 +68,7 @@ impl Row {
         }
     }
 
-    /// Tells whether it shows a line, folded or not.
+    /// Returns whether the row shows a line, folded or not.
     fn covers(&self, object: usize, hunk: usize, line: usize) -> bool {
         match self {
             Self::Fold {
@@ -88,16 +88,16 @@ impl Row {
     }
 }
 
-/// What is folded.
+/// The state of the folds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Folds {
-    /// Objects of which only the name is shown.
+    /// The folded objects: only their names are shown.
     pub closed: BTreeSet<usize>,
-    /// Equal lines that are shown: by their object, their hunk and the first of them.
+    /// The unfolded equal lines: by object, hunk and first line.
     pub open: BTreeSet<(usize, usize, usize)>,
 }
 
-/// How much an object changed.
+/// The number of changed lines of an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// Lines that only the newer side has.
@@ -107,7 +107,7 @@ pub struct Count {
 }
 
 impl Count {
-    /// Counts the lines of an object.
+    /// Counts the changed lines of an object.
     pub fn of(hunks: &[Hunk]) -> Self {
         let mut count = Self::default();
         for line in hunks.iter().flat_map(|hunk| &hunk.lines) {
@@ -123,14 +123,14 @@ impl Count {
 pub struct Rows {
     /// The rows.
     pub rows: Vec<Row>,
-    /// The rows at which changes begin.
+    /// The first rows of changes.
     pub hunks: Vec<usize>,
-    /// The objects that changed, and their rows.
+    /// The changed objects, each with its row.
     pub objects: Vec<(usize, usize)>,
 }
 
 impl Rows {
-    /// Lays out a diff: both sides beside each other, or one under the other.
+    /// Computes the rows of a diff, side by side or unified.
     pub fn of(diff: &Diff, folds: &Folds, split: bool) -> Self {
         let mut rows = Self::default();
         for at in diff.by_importance() {
@@ -174,7 +174,7 @@ impl Rows {
         }
     }
 
-    /// Adds lines that both sides have; those far from any change are folded.
+    /// Adds equal lines; folds those far from a change.
     fn same(
         &mut self,
         (object, number): (usize, usize),
@@ -222,7 +222,7 @@ impl Rows {
         }
     }
 
-    /// Adds lines that differ: those that became each other beside each other, or all of them in order.
+    /// Adds changed lines: side by side in pairs, or unified in order.
     fn changed(
         &mut self,
         (object, number): (usize, usize),
@@ -254,7 +254,7 @@ impl Rows {
         loop {
             match (old.peek().copied(), new.peek().copied()) {
                 (None, None) => break,
-                // Neither waits for its partner further down.
+                // The two are a pair, or both have none.
                 (Some((one, pair)), Some((other, back)))
                     if pair == Some(other) || pair.is_none() && back.is_none() =>
                 {
@@ -274,7 +274,7 @@ impl Rows {
         }
     }
 
-    /// Returns the row here that shows what a row of another layout shows.
+    /// Returns the row of this layout that shows the same line as a row of another layout.
     pub fn like(&self, row: &Row) -> usize {
         let object = row.object();
         let line = row.line().and_then(|(hunk, line)| {
@@ -289,18 +289,18 @@ impl Rows {
     }
 }
 
-/// Where in a YAML text a line stands, by the indentation of the lines before it.
+/// The path of a line in a YAML text, from the indentation of the lines before it.
 #[derive(Debug, Default)]
 struct Path {
-    /// What encloses: how far it is indented, what it is called, whether it is an item of a list.
+    /// The enclosing keys and list items: indentation, name, whether it is a list item.
     parents: Vec<(usize, String, bool)>,
 }
 
-/// How far down the name of an item is looked for.
+/// The number of lines in which the name of a list item is searched.
 const REACH: usize = 40;
 
 impl Path {
-    /// Goes past a line.
+    /// Updates the path by one line.
     fn enter(&mut self, hunk: &Hunk, at: usize) {
         let Some(line) = hunk.lines.get(at).map(|line| hunk.text(line)) else {
             return;
@@ -324,8 +324,8 @@ impl Path {
         }
     }
 
-    /// Forgets what does not enclose something at an indentation. Items may stand as far left as the key
-    /// of their list.
+    /// Removes the parents that do not enclose this indentation. List items may have the same indentation as
+    /// the key of their list.
     fn leave(&mut self, indent: usize, item: bool) {
         let encloses = |(own, _, is_item): &(usize, String, bool)| {
             *own < indent || (*own == indent && item && !is_item)
@@ -335,7 +335,7 @@ impl Path {
         }
     }
 
-    /// Names what encloses a line.
+    /// Returns the path of the enclosing keys of a line.
     fn above(&self, hunk: &Hunk, at: usize) -> String {
         let line = hunk.lines.get(at).map_or("", |line| hunk.text(line));
         let text = line.trim_start();
@@ -354,7 +354,7 @@ impl Path {
     }
 }
 
-/// Finds what an item of a list is called: its own `name`.
+/// Returns the name of a list item: its own `name` field.
 fn name<'h>(hunk: &'h Hunk, at: usize, first: &'h str, indent: usize) -> Option<&'h str> {
     if let Some(name) = first.strip_prefix("name: ") {
         return Some(name);
@@ -445,7 +445,7 @@ mod tests {
             ]
         );
         assert_eq!(rows.objects, [(0, 0)]);
-        // Unfolded, every line is there, and what was found stays found.
+        // After unfolding, all lines are there, and a row finds its line in the other layout.
         let mut folds = Folds::default();
         for row in &rows.rows {
             if let Row::Fold {

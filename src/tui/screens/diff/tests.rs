@@ -4,7 +4,7 @@ use super::view::{change, hidden};
 use super::*;
 use crate::engine::diff::{Options, WHOLE, diff};
 use crate::engine::world::Event as Watched;
-use crate::engine::world::fixture::{self, at, now, pin, world};
+use crate::subjects::release_pin::fixture::{self, at, now, pin, world};
 use crate::text;
 use crate::tui::effect::Half;
 use crate::tui::model::{self, Model};
@@ -96,7 +96,7 @@ pub(in crate::tui::screens) fn compare() -> Compare {
     }
 }
 
-/// A screen with a diff in front, asked for from the matrix.
+/// A screen with a diff in front, opened from the matrix.
 pub(in crate::tui::screens) fn opened(compare: Compare) -> Still {
     let mut still = Still::of(shop());
     let effects = press(&mut still, "d");
@@ -123,7 +123,7 @@ fn state(model: &Model) -> &State {
     }
 }
 
-/// What the row under the cursor says.
+/// The text of the row under the cursor.
 fn under(model: &Model) -> String {
     let state = state(model);
     let Stage::Shown(shown) = &state.stage else {
@@ -178,12 +178,51 @@ fn a_change_far_to_the_right_is_brought_into_sight() {
         let change = change(&before, &after);
         let hidden = hidden(&before, &change, room);
         let start = wide(&before[..change.start]);
-        // The dots take the place of the first column that is left out.
+        // The dots replace the first hidden column.
         assert!(
             start >= hidden && start <= hidden + room,
             "{before} {hidden}"
         );
-        assert_eq!(hidden > 0, wide(&before[..change.end]) > room, "{before}");
+        let end = wide(&before[..change.end]);
+        // A line that continues has dots in its last column, and the changed word keeps its end.
+        match hidden > 0 {
+            true => assert!(end + 5 > room, "{before}"),
+            false => assert!(end <= room, "{before}"),
+        }
+    }
+}
+
+#[test]
+fn a_cut_line_ends_with_dots_at_every_width() {
+    let settings = |ttl: &str| {
+        let value = format!("A_FIRST_SETTING=some-long-value;CART_TTL={ttl};LOG_LEVEL=info");
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cart"}, "data": {"settings": value}})
+    };
+    let options = Options {
+        context: WHOLE,
+        lines: true,
+        ..Options::default()
+    };
+    let found = diff(&[settings("24h")], &[settings("72h")], &options);
+    let mut compare = compare();
+    compare.diff = found;
+    let mut still = opened(compare);
+    for width in 60..140 {
+        still = still.tell(model::Event::Resize(width, 24));
+        let screen = still.screen();
+        for ttl in ["24h", "72h"] {
+            let whole = format!("{ttl};LOG_LEVEL=info");
+            let line = screen.lines().find(|line| line.contains(ttl)).unwrap();
+            let (_, rest) = line.split_once(ttl).unwrap();
+            let rest = rest
+                .split(['\u{2502}', '-', '+'])
+                .next()
+                .unwrap_or_default();
+            assert!(
+                line.contains(&whole) || rest.contains('…'),
+                "{width}: {line}"
+            );
+        }
     }
 }
 
@@ -261,10 +300,10 @@ fn keys_go_from_change_to_change() {
         ("g g", "Deployment.apps checkout-service"),
         ("g g o o o", "PodDisruptionBudget.policy checkout-service"),
         ("g g o j", "2 folded data"),
-        // Unfolded, and folded again from inside.
+        // Unfolded, then folded again from inside.
         ("g g o j z", "apiVersion: v1"),
         ("g g o j z j z", "2 folded data"),
-        // The name of an object folds all of it.
+        // On the name of an object, the whole object is folded.
         ("g g o o z n", "apiVersion: policy/v1"),
         ("g g z z n", "app.kubernetes.io/version: v1.2.1"),
         // The cursor stays with its line in another layout.
@@ -301,7 +340,7 @@ fn noise_is_asked_for_and_what_is_read_stays_until_it_comes() {
     assert!(comparison.noise);
     assert!(still.screen().contains("loading again"));
     answer(&mut still, ticket, Ok(Box::new(compare())));
-    // The object stays, and its first change is found again.
+    // The cursor stays on the object, at its first change.
     assert_eq!(under(&still.model), "new-flow: \"on\"");
     assert!(still.screen().contains("with noise"));
     let effects = press(&mut still, "w");

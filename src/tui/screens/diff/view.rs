@@ -1,7 +1,8 @@
-//! How a diff is drawn. Only the rows that are seen are looked at, and words only in these.
+//! Draws a diff. Only the visible rows are visited, and words are marked only in them.
 
 use std::ops::Range;
 
+use jiff::Timestamp;
 use ratatui::layout::Rect;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -16,17 +17,19 @@ use crate::tui::screens::Scene;
 use crate::tui::theme::Role;
 use crate::tui::widgets::{scrolled, wrap};
 
-/// Of a longer line no more than this is looked at.
+/// Only this many bytes of a line are drawn.
 const LONGEST: usize = 4_096;
-/// In longer lines than this no words are marked.
+/// In lines longer than this, words are not marked.
 const WORDS: usize = 1_024;
-/// As many columns stay in sight before a change that is far to the right.
+/// The number of columns that stay visible before a change far to the right.
 const BEFORE: usize = 8;
-/// The columns of the numbers of lines.
+/// The largest number of bytes at the common end of a changed word that stay visible with it.
+const WORD_END: usize = 4;
+/// The width of the line numbers.
 const NUMBER: u16 = 5;
 
 impl State {
-    /// Draws it.
+    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         match &self.stage {
             Stage::Reading => {
@@ -45,7 +48,7 @@ impl State {
 
     fn shown(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>, shown: &Shown) {
         let frame = Frame::of(sheet.width(), sheet.height(), self.split);
-        title(sheet, &scene.model.ground, shown, frame);
+        title(sheet, &scene.model.ground, shown, frame, self.as_of);
         self.rule(sheet, shown, frame);
         let top = frame.title + 1;
         let height = sheet.height().saturating_sub(top);
@@ -66,7 +69,7 @@ impl State {
         self.rows(&mut sheet.part(right), scene, shown);
     }
 
-    /// Draws the line that says where the cursor is.
+    /// Draws the line with the position of the cursor.
     fn rule(&self, sheet: &mut Sheet<'_>, shown: &Shown, frame: Frame) {
         let rows = &shown.rows;
         let object = rows.rows.get(self.cursor).map(Row::object);
@@ -177,7 +180,7 @@ impl State {
         self.half(&mut pen, hunk, spot.after, Of::After, selected);
     }
 
-    /// Draws a line: its number, its sign and what it says.
+    /// Draws a line: its number, its sign and its text.
     fn half(&self, pen: &mut Pen<'_>, hunk: &Hunk, at: Option<u32>, of: Of, selected: bool) {
         let at = at.and_then(|at| usize::try_from(at).ok());
         let Some((at, line)) = at.and_then(|at| Some((at, hunk.lines.get(at)?))) else {
@@ -216,7 +219,15 @@ impl State {
         if shift > self.shift {
             pen.put(text::ELLIPSIS.encode_utf8(&mut [0; 4]), role);
         }
-        for (piece, is_word) in pieces(whole, &words, shift) {
+        let pieces = pieces(whole, &words, shift);
+        let mut left: usize = pieces.iter().map(|(piece, _)| text::width(piece)).sum();
+        for (mut piece, is_word) in pieces {
+            let wide = text::width(&piece);
+            left -= wide;
+            // The text continues where the line ends: the pen cuts the longer text with dots.
+            if wide == pen.room() && left > 0 {
+                piece.push(' ');
+            }
             pen.put(&piece, if is_word { word } else { role });
         }
     }
@@ -238,21 +249,28 @@ pub(super) fn change(whole: &str, pair: &str) -> Range<usize> {
     head..whole.len() - tail
 }
 
-/// Returns how many columns of a line are left out at its left, so that its change is in sight.
+/// Returns the number of columns to hide at the left of a line, so that its change is visible.
 pub(super) fn hidden(whole: &str, change: &Range<usize>, room: usize) -> usize {
     let columns = |end: usize| text::width(whole.get(..end).unwrap_or_default());
-    let (start, end) = (columns(change.start), columns(change.end));
-    if end <= room {
+    // The common end of a word belongs to the value: 8s and 5s differ in one character.
+    let behind = whole.get(change.end..).unwrap_or_default();
+    let word = behind.find(|c: char| !c.is_alphanumeric());
+    let word = word.unwrap_or(behind.len());
+    let word = if word <= WORD_END { word } else { 0 };
+    let (start, end) = (columns(change.start), columns(change.end + word));
+    // If the line continues, the last column has the dots.
+    let dots = usize::from(text::width(whole) > room);
+    if end + dots <= room {
         return 0;
     }
-    // One column is for the dots; of a change that is longer than the room, the beginning is seen.
+    // One column is for the dots; if a change does not fit, its start is visible.
     (end + 1)
         .saturating_sub(room)
         .min(start.saturating_sub(BEFORE))
         + 1
 }
 
-/// Which side a line is drawn for.
+/// The side of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Of {
     Before,
@@ -260,7 +278,7 @@ enum Of {
     Both,
 }
 
-/// Splits a line where words begin and end, without what is moved out to the left.
+/// Splits a line at the marked words, without the columns scrolled out to the left.
 fn pieces(whole: &str, words: &[Range<usize>], shift: usize) -> Vec<(String, bool)> {
     let mut end = whole.len().min(LONGEST + shift);
     while !whole.is_char_boundary(end) {
@@ -302,8 +320,15 @@ fn cursor(pen: &mut Pen<'_>, glyphs: &Glyphs, selected: bool) {
     };
 }
 
-/// Draws what is compared with what, and when each side was read.
-fn title(sheet: &mut Sheet<'_>, ground: &Ground, shown: &Shown, frame: Frame) {
+/// Draws the names of the two sides, and the past time at which they were effective or else the time at which
+/// each was read.
+fn title(
+    sheet: &mut Sheet<'_>,
+    ground: &Ground,
+    shown: &Shown,
+    frame: Frame,
+    as_of: Option<Timestamp>,
+) {
     let compare = &shown.compare;
     let arrow = sheet.glyphs.arrow;
     let now = sheet.now;
@@ -325,16 +350,19 @@ fn title(sheet: &mut Sheet<'_>, ground: &Ground, shown: &Shown, frame: Frame) {
         (&compare.after, "+", Role::Added, said),
     ];
     for (row, (half, sign, role, right)) in (0..).zip(rows) {
-        let read = ground.clock(half.read, now);
+        let time = ground.clock(as_of.unwrap_or(half.read), now);
         let mut pen = sheet.line(row);
         pen.skip(1)
             .put(sign, role)
             .skip(1)
             .put(&half.what, Role::Text)
             .skip(2);
-        // A side is worth more than the moment at which it was read, and that more than the rest.
-        let long = format!("read {read}");
-        for words in [long, read] {
+        // The names have priority over the time, and the time over the rest.
+        let long = match as_of {
+            Some(_) => format!("effective at {time}"),
+            None => format!("read {time}"),
+        };
+        for words in [long, time] {
             if text::width(&words) < pen.room() {
                 pen.put(&words, Role::Muted).skip(2);
                 break;
@@ -353,7 +381,7 @@ fn title(sheet: &mut Sheet<'_>, ground: &Ground, shown: &Shown, frame: Frame) {
     }
 }
 
-/// Names two sides by what tells them apart.
+/// Reduces the names of two sides to the part that differs.
 fn told_apart<'a>(before: &'a str, after: &'a str) -> (&'a str, &'a str) {
     let mut parts = before.split(", ").zip(after.split(", "));
     let Some((one, other)) = parts.find(|(one, other)| one != other) else {
@@ -365,7 +393,7 @@ fn told_apart<'a>(before: &'a str, after: &'a str) -> (&'a str, &'a str) {
     }
 }
 
-/// Says how much differs, in many words and in few.
+/// Returns the number of differences, from the longest to the shortest wording.
 fn counts(shown: &Shown) -> Vec<(String, Role)> {
     let diff = &shown.compare.diff;
     let objects = match diff.changed().count() {
@@ -448,7 +476,7 @@ fn sign(object: &ObjectDiff) -> (&'static str, Role) {
     }
 }
 
-/// Draws the head of an object.
+/// Draws the title of an object.
 fn head(sheet: &mut Sheet<'_>, y: u16, shown: &Shown, index: usize, selected: bool) {
     let Some(object) = shown.compare.diff.objects.get(index) else {
         return;
@@ -476,7 +504,7 @@ fn head(sheet: &mut Sheet<'_>, y: u16, shown: &Shown, index: usize, selected: bo
         .plain();
 }
 
-/// Draws lines that are folded.
+/// Draws folded lines.
 fn fold(sheet: &mut Sheet<'_>, y: u16, count: usize, path: &str, selected: bool) {
     let dots = match sheet.glyphs.arrow {
         "->" => "...",
@@ -496,7 +524,7 @@ fn fold(sheet: &mut Sheet<'_>, y: u16, count: usize, path: &str, selected: bool)
     pen.plain();
 }
 
-/// Names an object in full.
+/// Returns the full name of an object.
 fn title_of(identity: &Identity) -> String {
     identity.to_string()
 }

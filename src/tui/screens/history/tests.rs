@@ -1,18 +1,18 @@
 use serde_json::json;
 
 use super::*;
-use crate::api::audit::{Action as Done, ReleaseIdentity};
+use crate::api::audit::{Action as Done, ContentRef};
 use crate::api::pin::Hold;
-use crate::engine::revisions::{Cause, Missing, Reason, State};
-use crate::engine::world::fixture::{self, at, pin, release, world};
 use crate::engine::world::{Event, World};
+use crate::subjects::release_pin::fixture::{self, at, pin, release, world};
+use crate::subjects::release_pin::revisions::{Cause, Missing, Reason, State};
 use crate::tui::effect::Effect;
 use crate::tui::keymap;
 use crate::tui::model;
 use crate::tui::still::Still;
 use crate::tui::update::update;
 
-/// The shop as the stories of these screens need it: a component that fails in production.
+/// The shop for the tests of these screens: a component fails in production.
 pub(in crate::tui::screens) fn shop() -> World {
     let mut world = world();
     for (minute, version) in (1..).zip(["v1.2.0", "v1.2.1", "v1.2.2", "v1.2.3", "v1.2.4"]) {
@@ -62,7 +62,7 @@ fn revision(number: i64, version: &str, created: &str, state: State) -> Revision
         state,
         why: None,
         content: Some(Pinned {
-            release: ReleaseIdentity::named(name),
+            release: ContentRef::named(name),
             holds: Vec::new(),
             reference: None,
             replaced: None,
@@ -79,7 +79,7 @@ fn because(action: Done, actor: &str, reason: Option<&str>) -> Option<Cause> {
     })
 }
 
-/// What production's pin was, with a hole.
+/// The revisions of production's ReleasePin, with a gap.
 pub(in crate::tui::screens) fn revisions() -> Revisions<Pinned> {
     let hold: Hold = serde_json::from_value(json!({
         "id": "h1", "owner": "tom", "reason": "until the leak is found", "since": at("09:00:00"),
@@ -126,26 +126,26 @@ pub(in crate::tui::screens) fn revisions() -> Revisions<Pinned> {
     }
 }
 
-/// The shop with the cursor on production, where keys were pressed and the revisions are known.
+/// The shop with the cursor on production, after these keys, with the revisions loaded.
 pub(in crate::tui::screens) fn opened(keys: &str) -> Still {
     Still::of(shop())
         .keys(keys)
         .answer(|_| Answer::Revisions(Ok(Box::new(revisions()))))
 }
 
-/// Presses keys; returns what they want.
+/// Presses keys; returns the effects.
 pub(in crate::tui::screens) fn press(still: &mut Still, keys: &str) -> Vec<Effect> {
     let keys = keymap::Key::sequence(keys).unwrap().into_iter();
     keys.flat_map(|key| tell(still, model::Event::Key(key.event())))
         .collect()
 }
 
-/// Tells of something; returns what it wants.
+/// Passes an event to the model; returns the effects.
 pub(in crate::tui::screens) fn tell(still: &mut Still, event: model::Event) -> Vec<Effect> {
     update(&mut still.model, &still.world, still.now, event)
 }
 
-/// Answers the last question for revisions.
+/// Answers the last request for revisions.
 pub(in crate::tui::screens) fn answer(still: &mut Still, effects: &[Effect]) {
     let asked = effects.iter().rev().find_map(|effect| match effect {
         Effect::Revisions(ticket, _) => Some(*ticket),
@@ -155,7 +155,7 @@ pub(in crate::tui::screens) fn answer(still: &mut Still, effects: &[Effect]) {
     tell(still, model::Event::Answer(asked.unwrap(), answer));
 }
 
-/// Says what a list of effects asks for, in words.
+/// Lists the requests of effects, in words.
 fn wanted(effects: &[Effect]) -> Vec<String> {
     effects
         .iter()
@@ -177,7 +177,7 @@ fn keys_on_revisions() {
     let revisions = "bowline diff checkout-service --environment production";
     let rollback = "bowline rollback checkout-service --environment production";
     for (keys, expected) in [
-        // The one before, also over a hole.
+        // The revision before, also across a gap.
         (
             "d",
             format!("{revisions} --from-revision 6 --to-revision 7"),
@@ -190,7 +190,8 @@ fn keys_on_revisions() {
             "j j j d",
             format!("{revisions} --from-revision 1 --to-revision 4"),
         ),
-        // Two that are marked, in their order; of three the last two; one and the selected one.
+        // Two marked revisions in their order; of three marks the last two; one mark and the selected
+        // revision.
         (
             "space j j space d",
             format!("{revisions} --from-revision 4 --to-revision 7"),
@@ -207,7 +208,7 @@ fn keys_on_revisions() {
             "space j - k d",
             format!("{revisions} --from-revision 5 --to-revision 6"),
         ),
-        // Back to any of them; from what counts now, to what was good.
+        // Rolls back to any revision; on the effective one, to the last good.
         ("j R", format!("{rollback} --to-revision 6")),
         ("j j R", format!("{rollback} --to-revision 5")),
         ("R", rollback.to_owned()),
@@ -244,7 +245,7 @@ fn what_is_not_known_is_not_compared_and_not_gone_back_to() {
         ("j j j j d", "revisions 2 to 3: not observed"),
         (
             "j j j j space",
-            "nothing is known of it, so nothing compares it",
+            "this revision has no record, so it cannot be compared",
         ),
         (
             "G d",
@@ -267,10 +268,10 @@ fn what_is_not_known_is_not_compared_and_not_gone_back_to() {
 fn the_cursor_stays_with_its_revision_and_news_are_asked_for_once() {
     let mut still = opened("g v");
     press(&mut still, "j");
-    // Nothing new: nothing is asked.
+    // Nothing changed: no request.
     let touched = || {
         vec![crate::engine::world::feed::Touched {
-            source: crate::engine::world::Source::Pins,
+            source: crate::engine::world::Source::RELEASE_PINS,
             key: Some(fixture::key("checkout-service-production")),
             component: None,
         }]
@@ -283,7 +284,8 @@ fn the_cursor_stays_with_its_revision_and_news_are_asked_for_once() {
     );
     still.world.pins(Event::Applied(moved));
     let effects = tell(&mut still, model::Event::World(touched()));
-    // The matrix behind asks as well: its pane names the change that made the release effective.
+    // The matrix behind the screen requests them too: its pane names the change that made the release
+    // effective.
     assert_eq!(
         wanted(&effects),
         ["revisions checkout-service production"; 2]
@@ -294,7 +296,7 @@ fn the_cursor_stays_with_its_revision_and_news_are_asked_for_once() {
         wanted(&effects),
         ["bowline rollback checkout-service --environment production --to-revision 6"]
     );
-    // An answer to an older question is nobody's.
+    // The screen ignores the answer to an older request.
     let late = model::Event::Answer(1, Answer::Revisions(Err("late".to_owned())));
     tell(&mut still, late);
     still.hides("late");

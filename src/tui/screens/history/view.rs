@@ -1,11 +1,11 @@
-//! How revisions are listed, and what is said of the one that is selected.
+//! Draws the list of revisions and the details of the selected one.
 
 use jiff::Timestamp;
 
 use super::{Found, History, missing, number};
-use crate::engine::matrix;
-use crate::engine::revisions::{Pinned, Revision, Row, State};
 use crate::engine::world::Key;
+use crate::subjects::release_pin::matrix;
+use crate::subjects::release_pin::revisions::{Pinned, Revision, Row, State};
 use crate::text;
 use crate::tui::pen::{Glyphs, Pen, Sheet};
 use crate::tui::screens::matrix::pane::done;
@@ -13,7 +13,7 @@ use crate::tui::screens::{BAD, Scene, is_bad};
 use crate::tui::theme::Role;
 use crate::tui::widgets::{scrolled, wrap};
 
-/// How wide the columns are, for one width of the screen; 0 where there is no room.
+/// The widths of the columns, for one width of the screen; 0 if a column does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Widths {
     number: u16,
@@ -54,7 +54,7 @@ impl History {
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         match &self.found {
             Found::Reading => {
-                let words = "the revisions are being read";
+                let words = "Loading revisions...";
                 sheet.line(1).skip(3).put(words, Role::Muted);
             }
             Found::Failed(why) => {
@@ -73,8 +73,7 @@ impl History {
         let rows: Vec<&Row<Pinned>> = self.rows().collect();
         let all: Vec<&Row<Pinned>> = self.all().collect();
         if rows.is_empty() && !all.is_empty() {
-            let words = "no row matches the filter; esc clears it";
-            sheet.line(1).skip(3).put(words, Role::Muted);
+            sheet.line(1).skip(3).put(&scene.no_match(), Role::Muted);
             return;
         }
         let height = usize::from(sheet.height().saturating_sub(1));
@@ -106,7 +105,7 @@ impl History {
                 gap(sheet, y, widths, row, selected);
                 continue;
             };
-            // The revision that replaced it stands above it, even if the filter hides it.
+            // The revision that replaced it stands above it, even if the filter hides that row.
             let newer = all.iter().take_while(|other| !std::ptr::eq(**other, *row));
             let newer: Vec<&&Row<Pinned>> = newer.collect();
             let next = newer.into_iter().rev().find_map(|row| match row {
@@ -136,7 +135,7 @@ impl History {
         }
     }
 
-    /// Draws what is known of the revision that is selected.
+    /// Draws the details of the selected revision.
     pub fn detail(&self, sheet: &mut Sheet<'_>) {
         let Some(row) = self.row() else {
             return;
@@ -145,7 +144,7 @@ impl History {
         match row {
             Row::Missing(_) => {
                 sheet.rule(0, &missing(row), Role::Title);
-                let words = "What is not on record cannot be compared or gone back to.";
+                let words = "A revision without a record cannot be compared or restored.";
                 said.push((words.to_owned(), Role::Muted));
             }
             Row::Known(revision) => {
@@ -164,13 +163,13 @@ impl History {
     }
 }
 
-/// Says everything that is known of a revision.
+/// Returns the details of a revision, in sentences.
 fn sentences(revision: &Revision<Pinned>) -> Vec<(String, Role)> {
     let mut said = Vec::new();
     let release = revision.content.as_ref().map(|content| &content.release);
-    let name = release.map_or("a release that nobody recorded", |it| it.name.as_str());
+    let name = release.map_or("an unrecorded release", |it| it.name.as_str());
     let made = match &revision.cause {
-        None => format!("{name}; nobody recorded who put it there."),
+        None => format!("{name}; the user who deployed it is not recorded."),
         Some(cause) => {
             let by = cause.actor.as_deref().unwrap_or("somebody");
             let why = cause.reason.as_deref();
@@ -182,18 +181,18 @@ fn sentences(revision: &Revision<Pinned>) -> Vec<(String, Role)> {
     };
     said.push((made, Role::Text));
     if let Some(from) = revision.restored_from {
-        let words = format!("It brought back what revision {from} was.");
+        let words = format!("It restored revision {from}.");
         said.push((words, Role::Text));
     }
     let (_, role) = outcome(revision.state, &crate::tui::pen::ASCII);
     let why = revision.why.as_deref();
     let why = why.map_or(String::new(), |why| format!(": {why}"));
     let state = match revision.state {
-        State::Current => "It counts now, and how it does is not known yet".to_owned(),
-        State::Healthy => "It does well, or did when it was replaced".to_owned(),
-        State::Unhealthy => "It does not do well, or did not when it was replaced".to_owned(),
-        State::Unknown => "It was replaced before anybody could tell how it did".to_owned(),
-        State::Superseded => "It was replaced, and nobody noted how it did".to_owned(),
+        State::Current => "It is effective, and its health is not known yet".to_owned(),
+        State::Healthy => "It is healthy, or was healthy when it was replaced".to_owned(),
+        State::Unhealthy => "It is unhealthy, or was unhealthy when it was replaced".to_owned(),
+        State::Unknown => "It was replaced before its health was known".to_owned(),
+        State::Superseded => "It was replaced, and its health is not recorded".to_owned(),
     };
     said.push((format!("{state}{why}."), role));
     for hold in revision.content.iter().flat_map(|content| &content.holds) {
@@ -255,7 +254,7 @@ fn sign(pen: &mut Pen<'_>, glyphs: &Glyphs, selected: bool, marked: bool) {
     pen.skip(1).cell(sign, 2, role);
 }
 
-/// One revision, as it is listed.
+/// One row of the list.
 struct Line<'a> {
     revision: &'a Revision<Pinned>,
     label: String,
@@ -333,7 +332,7 @@ impl Line<'_> {
     }
 }
 
-/// Returns the glyph and the colour of what became of a revision.
+/// Returns the symbol and the colour for the outcome of a revision.
 fn outcome(state: State, glyphs: &Glyphs) -> (&'static str, Role) {
     match state {
         State::Current => (glyphs.progressing, Role::Progressing),

@@ -1,4 +1,4 @@
-//! What the columns of releases, pins and snapshots say. Only of rows that are seen.
+//! The columns of releases, ReleasePins and snapshots. Cells are computed only for visible rows.
 
 use std::sync::Arc;
 
@@ -9,8 +9,9 @@ use super::super::matrix::health;
 use super::opinion;
 use crate::api::pin::Hold;
 use crate::api::release::Verdict;
-use crate::engine::matrix::{self, Columns, Health};
-use crate::engine::world::{Key, Pin, ReleaseRow, SnapshotRow, World};
+use crate::engine::world::{Key, World};
+use crate::subjects::release_pin::matrix::{self, Columns, Health};
+use crate::subjects::release_pin::rows::{Pin, ReleaseRow, SnapshotRow};
 use crate::text;
 use crate::tui::pen::Sheet;
 use crate::tui::roster::{Kind, Roster, Sort};
@@ -39,7 +40,7 @@ const PINS: &[Column] = &[
     Column::new("COMPONENT", 10, 97).named(),
     Column::new("ENVIRONMENT", 10, 98).named(),
     Column::new("RELEASE", 7, 100).named(),
-    // Where there is no room for the word, the glyph is left.
+    // Without room for the word, only the symbol is shown.
     Column::new("HEALTH", 1, 95),
     Column::new("SINCE", 5, 70).right(),
     Column::new("BEHIND", 6, 60),
@@ -70,7 +71,7 @@ const SNAPSHOTS_OTHER: &[Column] = &[
     Column::new("LABELS", 16, 40),
 ];
 
-/// Returns the columns of a kind, or its other ones.
+/// Returns the first or the second set of columns of a kind.
 pub(super) fn of(kind: Kind, other: bool) -> &'static [Column] {
     match (kind, other) {
         (Kind::Releases, false) => RELEASES,
@@ -82,7 +83,7 @@ pub(super) fn of(kind: Kind, other: bool) -> &'static [Column] {
     }
 }
 
-/// Returns the column that rows are sorted by. Ages grow downward where the newest is first.
+/// Returns the column that rows are sorted by. If the newest row is first, ages grow downward.
 pub(super) fn sorted(kind: Kind, other: bool, (sort, reversed): (Sort, bool)) -> Sorted {
     let (head, falling) = match (kind, sort) {
         (_, Sort::Name) => (
@@ -104,7 +105,7 @@ pub(super) fn sorted(kind: Kind, other: bool, (sort, reversed): (Sort, bool)) ->
     }
 }
 
-/// Says what stands in the columns of a row.
+/// Returns the cells of a row.
 pub(super) fn cells(
     kind: Kind,
     other: bool,
@@ -133,7 +134,8 @@ pub(super) fn cells(
     cells.unwrap_or_default()
 }
 
-/// Returns where a release counts and how it is doing there, in the order of the pipeline.
+/// Returns the environments in which a release is effective, with its health there, in the order of the
+/// pipeline.
 pub(super) fn runs<'c>(
     world: &World,
     columns: &'c Columns,
@@ -191,7 +193,7 @@ fn size(size: Option<u64>) -> Cell {
     }
 }
 
-/// A hash that tells things apart needs no more than its beginning.
+/// Shortens a hash: its start is enough to distinguish objects.
 fn hash(sheet: &Sheet<'_>, hash: Option<&str>) -> Cell {
     let short: Option<String> = hash.map(|hash| hash.chars().take(12).collect());
     or_none(sheet, short.as_deref(), Role::Muted)
@@ -252,7 +254,7 @@ fn release(sheet: &Sheet<'_>, world: &World, columns: &Columns, row: &ReleaseRow
     ]
 }
 
-/// Names a release, and says that it is marked bad where it is.
+/// Returns the cell with the name of a release; a release that is marked bad is labelled.
 fn named(row: &ReleaseRow, name: &str, role: Role) -> Cell {
     let mut what = cell(name, role);
     what.extend((row.mark == Some(Verdict::Bad)).then(bad));
@@ -293,7 +295,7 @@ fn pin(sheet: &Sheet<'_>, scene: &Scene<'_>, columns: &Columns, pin: &Pin) -> Ve
         what.push(bad());
     }
     if let Some(wanted) = glance.wanted {
-        what.push((format!(" ({wanted} is named)"), Role::Muted));
+        what.push((format!(" (releaseRef: {wanted})"), Role::Muted));
     }
     let production = columns.is_production(&key.namespace, column);
     vec![

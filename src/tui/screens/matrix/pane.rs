@@ -1,14 +1,17 @@
-//! The pane below the matrix: the selected cell in whole sentences. At three in the morning it is read first.
+//! The pane below the matrix: describes the selected cell in full sentences. During an incident, users read
+//! it first.
 
 use jiff::Timestamp;
 
 use super::{Effective, State};
 use crate::api::audit::Action;
 use crate::api::release::Verdict;
-use crate::engine::matrix::{self, Cell, Columns, Health};
-use crate::engine::past::{Change, Recorded};
-use crate::engine::revisions::Made;
-use crate::engine::world::{Key, Pin, World};
+use crate::engine::world::{Key, World};
+use crate::gitops::tree::LeftOutPin;
+use crate::subjects::release_pin::matrix::{self, Cell, Columns, Health};
+use crate::subjects::release_pin::past::{Change, Recorded};
+use crate::subjects::release_pin::revisions::Made;
+use crate::subjects::release_pin::rows::Pin;
 use crate::text;
 use crate::tui::model::Ground;
 use crate::tui::pen::Sheet;
@@ -17,7 +20,7 @@ use crate::tui::screens::Scene;
 use crate::tui::theme::Role;
 use crate::tui::widgets::wrap;
 
-/// Draws what is said of the selected cell.
+/// Draws the description of the selected cell.
 pub fn view(state: &State, sheet: &mut Sheet<'_>, scene: &Scene<'_>, roster: &Roster) {
     let Some((component, environment)) = roster
         .selected()
@@ -63,10 +66,10 @@ fn put(sheet: &mut Sheet<'_>, width: usize, said: Vec<(String, Role)>) {
     }
 }
 
-/// The change that made a release effective, or why it cannot be read; None while it is loading.
+/// The change that made a release effective, or the reason why it cannot be read; None while it is loading.
 pub(in crate::tui::screens) type Cause<'m> = Option<Result<&'m Made, &'m str>>;
 
-/// Says everything of a cell in whole sentences.
+/// Describes a cell in full sentences.
 pub(in crate::tui::screens) fn sentences(
     sheet: &Sheet<'_>,
     scene: &Scene<'_>,
@@ -79,8 +82,8 @@ pub(in crate::tui::screens) fn sentences(
     let cell = matrix::cell(world, columns, component, column, sheet.now);
     let pin = world.pin_of(component, environment);
     let (Some(cell), Some(pin)) = (cell, pin) else {
-        if ground.leaves_out(&component.name, environment) {
-            return vec![(left_out(&component.name, environment), Role::Unknown)];
+        if let Some(pin) = ground.left_out(&component.name, environment) {
+            return vec![(left_out(pin), Role::Unknown)];
         }
         let newest = world.releases_of(component).next();
         let newest = newest.map_or("it has no release yet".to_owned(), |release| {
@@ -105,7 +108,7 @@ pub(in crate::tui::screens) fn sentences(
     said
 }
 
-/// Says what runs, since when, and who made it effective.
+/// Names the effective release, since when, and who made it effective.
 fn what(cell: &Cell<'_>, made: Cause<'_>, ground: &Ground, now: Timestamp) -> String {
     let known = made.and_then(Result::ok);
     let since = cell.since.or(known.and_then(|made| made.since));
@@ -144,35 +147,40 @@ fn what(cell: &Cell<'_>, made: Cause<'_>, ground: &Ground, now: Timestamp) -> St
     words + "."
 }
 
-/// Explains the `?` of a ReleasePin outside the sparse checkout.
-fn left_out(component: &str, environment: &str) -> String {
+/// Explains the `?` of a ReleasePin that is outside the sparse checkout or cannot be read.
+fn left_out(pin: &LeftOutPin) -> String {
+    let (component, environment) = (&pin.component, &pin.environment);
+    if !pin.problem.is_empty() {
+        let why = pin.why();
+        return format!("The release of {component} in {environment} is not known: {why}.");
+    }
     format!(
         "The ReleasePin of {component} in {environment} is not checked out, so its release is not known; \
          git sparse-checkout add its directory."
     )
 }
 
-/// Returns the word for what was done.
+/// Returns the past participle of an action, such as "promoted".
 pub(in crate::tui::screens) fn done(action: Action) -> &'static str {
     match action {
         Action::Deploy => "deployed",
         Action::AutoDeploy => "auto-deployed",
         Action::Promote => "promoted",
         Action::Rollback => "rolled back",
-        Action::Pin => "held",
-        Action::Unpin => "hold lifted",
+        Action::Pin => "pinned",
+        Action::Unpin => "unpinned",
         Action::Undo => "undone",
         Action::Edit => "edited",
         Action::MarkBad => "marked bad",
         Action::MarkGood => "marked good",
         Action::Collect => "collected",
-        Action::Restore => "put back",
-        Action::Gap => "changed without an observer",
+        Action::Restore => "restored",
+        Action::Gap => "changed (not observed)",
         Action::Checkpoint => "retired",
     }
 }
 
-/// Words the health of a cell that is not ready, with the reason and the message of the Ready condition.
+/// Describes the health of a cell that is not ready, with the reason and the message of the Ready condition.
 fn wrong(cell: &Cell<'_>, pin: &Pin) -> Option<(String, Role)> {
     let role = match cell.health() {
         Health::Ready => return None,
@@ -195,7 +203,7 @@ fn wrong(cell: &Cell<'_>, pin: &Pin) -> Option<(String, Role)> {
     Some((words, role))
 }
 
-/// Says a failure with its reason, unless the reason repeats the health.
+/// Describes a failure with its reason, unless the reason repeats the health.
 fn failure(health: Health, (reason, message): (&str, &str)) -> String {
     let word = health.word();
     let reason = match reason.is_empty() || reason == word {
@@ -211,9 +219,9 @@ fn failure(health: Health, (reason, message): (&str, &str)) -> String {
 fn holds(cell: &Cell<'_>, ground: &Ground, now: Timestamp) -> Vec<(String, Role)> {
     let hold = |hold: &crate::api::pin::Hold| {
         let until = match &hold.until {
-            Some(until) if until.0 <= now => format!("expired {}", ground.clock(until.0, now)),
-            Some(until) => format!("until {}", ground.clock(until.0, now)),
-            None => "no end".to_owned(),
+            Some(until) if until.0 <= now => format!(", expired {}", ground.clock(until.0, now)),
+            Some(until) => format!(" until {}", ground.clock(until.0, now)),
+            None => ", without an end".to_owned(),
         };
         let why = hold.reason.as_deref().map(|why| format!(": \"{why}\""));
         let fixes = hold
@@ -221,7 +229,7 @@ fn holds(cell: &Cell<'_>, ground: &Ground, now: Timestamp) -> Vec<(String, Role)
             .as_deref()
             .map(|release| format!(", at {release}"));
         let words = format!(
-            "Held by {} {until}{}{}.",
+            "Held by {}{until}{}{}.",
             hold.owner,
             fixes.unwrap_or_default(),
             why.unwrap_or_default()
@@ -231,7 +239,7 @@ fn holds(cell: &Cell<'_>, ground: &Ground, now: Timestamp) -> Vec<(String, Role)
     cell.holds.iter().map(hold).collect()
 }
 
-/// Says what a rollback would restore.
+/// Names the revision that a rollback would restore.
 fn way_back(
     cell: &Cell<'_>,
     world: &World,
@@ -261,7 +269,7 @@ fn way_back(
     words + "."
 }
 
-/// Says what it is made of.
+/// Describes the contents of the release.
 fn made_of(cell: &Cell<'_>, world: &World, component: &Key, pin: &Pin) -> String {
     let release = world.release(&Key::new(&component.namespace, cell.release));
     let mut parts = Vec::new();
@@ -282,7 +290,8 @@ fn made_of(cell: &Cell<'_>, world: &World, component: &Key, pin: &Pin) -> String
     parts.join("; ") + "."
 }
 
-/// Says what ran at a moment, as far as it is recorded, and what changed at the very moment.
+/// Describes the cell at a past time, as far as the audit trail records it, and the changes at exactly this
+/// time.
 fn past(
     ran: Recorded<'_>,
     made: Option<&Change>,
@@ -343,7 +352,7 @@ fn past(
     said
 }
 
-/// Says how a cell was doing at a past moment.
+/// Describes the health of a cell at a past time.
 fn health_then(cell: &Cell<'_>) -> Option<(String, Role)> {
     let health = cell.health();
     let (words, role) = match health {

@@ -1,44 +1,158 @@
-//! The matrix as of a past moment: the record is read once, and keys step from change to change.
+//! The matrix at a past time: bowline reads the audit trail once, and keys step from change to change.
 //!
-//! The rows, totals and columns belong to the moment. A change of the read model only adds what became
-//! known of that moment.
+//! The rows, totals and columns are those of the past time. A change of the read model only adds facts about
+//! that time.
 
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
 use super::State;
-use crate::engine::past::Past;
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, World};
-use crate::tui::effect::{Answer, Effect, Ticket};
+use crate::subjects::release_pin::past::{Past, Recorded, Then};
+use crate::tui::action::{Action, Mode};
+use crate::tui::effect::{Answer, Compared, Effect, Place, Ticket};
+use crate::tui::keymap::Keymap;
 use crate::tui::model::{Level, Turn};
+use crate::tui::screens::{Screen, diff, revisions};
 
-/// The moment that is shown.
+/// The past time that is shown.
 pub(super) struct Travel {
     pub(super) past: Past,
     pub(super) at: Timestamp,
-    /// The rows that were marked in the present: some may not be there at the moment.
+    /// The rows that were marked in the present; some may not exist at the past time.
     marked: Vec<Key>,
     /// The row that was selected in the present.
     selected: Option<Key>,
 }
 
-/// The request for the record, and the moment that is shown then; the last change if there is none.
+/// The request for the audit trail, and the time to show then; None for the last change.
 pub(super) type Reading = (Ticket, Option<Timestamp>);
 
 impl State {
-    /// Returns the moment that is shown, unless it is the present.
+    /// Returns the displayed past time; None for the present.
     pub fn as_of(&self) -> Option<Timestamp> {
         self.travel.as_ref().map(|travel| travel.at)
     }
 
-    /// Names the data that is still loading, without which a past moment cannot be shown.
+    /// Names the data that is still loading and that the past view needs.
     pub fn loading(&self) -> Option<&'static str> {
         self.reading.map(|_| "loading the audit trail")
     }
 
-    /// Goes to a moment, or to the last change.
+    /// Returns the message that an action is not possible at the displayed past time; None in the present.
+    pub fn refuses_in_past(&self, keymap: &Keymap, needs: &str) -> Option<String> {
+        let modes = &[Mode::Matrix, Mode::List, Mode::Global];
+        let keys = keymap.keys_or_word(modes, Action::Back);
+        self.as_of()
+            .map(|_| format!("this is the past: {keys} returns to the present, {needs}"))
+    }
+
+    /// Handles the actions that open something at the displayed past time: the opened screen belongs to that
+    /// time, or the action is refused. Returns false for other actions, and in the present.
+    pub(super) fn act_in_past(&mut self, action: Action, turn: &mut Turn<'_>) -> bool {
+        let needs = match action {
+            action if action.plans() => "where you can plan",
+            Action::GoReleases | Action::GoPins | Action::GoSnapshots | Action::GoCollect => {
+                "where you can open the list"
+            }
+            Action::Diff | Action::Open | Action::GoComponent | Action::GoRevisions => "",
+            _ => return false,
+        };
+        let Some(at) = self.as_of() else {
+            return false;
+        };
+        let opened = match action {
+            Action::Diff => self.compared_then(turn).map(|compared| {
+                let state = diff::State::open(compared, turn).at_past(at);
+                Screen::Diff(Box::new(state))
+            }),
+            Action::Open | Action::GoComponent | Action::GoRevisions => {
+                self.revision_then(turn).map(|(place, revision)| {
+                    let state = revisions::State::open(place, turn).at_past(at, revision);
+                    Screen::Revisions(Box::new(state))
+                })
+            }
+            _ => Err(self
+                .refuses_in_past(&turn.look.keymap, needs)
+                .unwrap_or_default()),
+        };
+        match opened {
+            Ok(screen) => turn.open(screen),
+            Err(why) => turn.say(Level::Warning, why),
+        }
+        true
+    }
+
+    /// Returns the matrix at the displayed past time, the component under the cursor, and the time in words.
+    fn then<'t>(&'t self, turn: &Turn<'t>) -> Result<(Then<'t>, Place, Key, String), String> {
+        let found = self.travel.as_ref().zip(self.roster.as_ref());
+        let ((travel, roster), place) = found
+            .zip(self.place())
+            .ok_or_else(|| "select a component first".to_owned())?;
+        let then = travel.past.then(turn.world, roster.columns(), travel.at);
+        let component = Key::new(&turn.ground.namespace, &place.component);
+        let moment = turn.ground.clock(travel.at, turn.now);
+        Ok((then, place, component, moment))
+    }
+
+    /// Returns the comparison of the release under the cursor with the one in the environment before, both at
+    /// the displayed past time.
+    fn compared_then(&self, turn: &Turn<'_>) -> Result<Compared, String> {
+        let (then, place, component, moment) = self.then(turn)?;
+        let columns = self.roster.as_ref().map(|roster| roster.columns());
+        let names = columns.map_or(&[][..], |columns| columns.names());
+        let release = |column: usize| {
+            let environment = names.get(column).map_or("", |name| &**name);
+            let name = &place.component;
+            match then.cell(&component, column) {
+                Recorded::Ran(cell) => Ok(cell.release.to_owned()),
+                Recorded::Nothing => Err(format!(
+                    "{name} was not deployed in {environment} at {moment}"
+                )),
+                Recorded::NotYet | Recorded::Deleted(_) => Err(format!(
+                    "the release of {name} in {environment} at {moment} is not recorded"
+                )),
+            }
+        };
+        let to = release(self.column)?;
+        let before = columns.and_then(|columns| {
+            let namespace = &turn.ground.namespace;
+            columns.before(namespace, self.column)
+        });
+        let before = before.ok_or_else(|| {
+            format!(
+                "no environment is before {}, so nothing can be compared at {moment}",
+                place.environment
+            )
+        })?;
+        let from = release(before)?;
+        Ok(Compared::Releases { from, to })
+    }
+
+    /// Returns the cell under the cursor and its revision at the displayed past time.
+    fn revision_then(&self, turn: &Turn<'_>) -> Result<(Place, i64), String> {
+        let (then, place, component, moment) = self.then(turn)?;
+        let Place {
+            component: name,
+            environment,
+        } = &place;
+        match (
+            then.revision(&component, self.column),
+            then.cell(&component, self.column),
+        ) {
+            (Some(revision), Recorded::Ran(_)) => Ok((place, revision)),
+            (_, Recorded::Nothing) => Err(format!(
+                "{name} was not deployed in {environment} at {moment}"
+            )),
+            _ => Err(format!(
+                "the revision of {name} in {environment} at {moment} is not recorded"
+            )),
+        }
+    }
+
+    /// Goes to a past time; None for the last change.
     pub fn travel(&mut self, to: Option<Timestamp>, turn: &mut Turn<'_>) {
         match (&self.travel, &mut self.reading, to) {
             (Some(_), _, Some(to)) => self.show(to.min(turn.now), turn.world),
@@ -52,7 +166,7 @@ impl State {
         }
     }
 
-    /// Shows another moment of the record.
+    /// Shows another past time.
     fn show(&mut self, at: Timestamp, world: &World) {
         let environment = self.environment();
         if let (Some(travel), Some(roster)) = (&mut self.travel, &mut self.roster) {
@@ -62,7 +176,7 @@ impl State {
         self.keep_column(environment);
     }
 
-    /// Comes back to the present, or stops reading the record; tells whether there was either.
+    /// Returns to the present, or cancels the reading of the audit trail; returns false if there was neither.
     pub(super) fn come_back(&mut self, turn: &mut Turn<'_>) -> bool {
         if let Some((ticket, _)) = self.reading.take() {
             turn.effects.push(Effect::Cancel(ticket));
@@ -87,7 +201,7 @@ impl State {
         true
     }
 
-    /// Steps to the change before, or to the next; after the last comes the present.
+    /// Steps to the previous or next change; after the last change comes the present.
     pub(super) fn step(&mut self, back: bool, turn: &mut Turn<'_>) {
         let Some(travel) = &self.travel else {
             return self.travel(None, turn);
@@ -106,7 +220,7 @@ impl State {
         }
     }
 
-    /// Takes in what became known of the moment: whole rows anew where a list came.
+    /// Updates rows with new facts about the past time; rebuilds all rows after a listing.
     pub(super) fn touched_past(&mut self, touched: &[Touched], world: &World) {
         let (Some(travel), Some(roster)) = (&self.travel, &mut self.roster) else {
             return;
@@ -126,7 +240,7 @@ impl State {
         }
     }
 
-    /// Takes the record, if it answers the request of this screen.
+    /// Handles the audit trail, if this screen requested it.
     pub(super) fn recorded(
         &mut self,
         ticket: Ticket,

@@ -1,19 +1,22 @@
-//! How the matrix is drawn. Only the rows and columns that are seen are looked at.
+//! Draws the matrix. Only the visible rows and columns are visited.
+
+use std::iter::{once, repeat};
 
 use super::travel::Travel;
 use super::{RECENT, State};
-use crate::engine::matrix::{Cell, Columns, Health};
-use crate::engine::past::Recorded;
 use crate::engine::world::{Freshness, Source};
+use crate::subjects::release_pin::matrix::{Cell, Columns, Health};
+use crate::subjects::release_pin::past::Recorded;
 use crate::text;
 use crate::tui::action::Action;
+use crate::tui::model::Standing;
 use crate::tui::pen::{Glyphs, Pen, Sheet};
 use crate::tui::roster::{Seen, Sort};
 use crate::tui::screens::Scene;
 use crate::tui::theme::Role;
 use crate::tui::widgets::{scrolled, wrap};
 
-/// Colours along a row: the same release has the same one.
+/// The colours of the releases in a row: equal releases have equal colours.
 const TINTS: [Role; 6] = [
     Role::Tint1,
     Role::Tint2,
@@ -22,39 +25,48 @@ const TINTS: [Role; 6] = [
     Role::Tint5,
     Role::Tint6,
 ];
-/// What is left of the first column.
+/// The columns left of the first cell: the cursor or a mark.
 const MARGIN: u16 = 3;
-/// How narrow a cell may become before columns are left out.
+/// The smallest width of a cell; with less room, columns are hidden.
 const NARROWEST: u16 = 12;
-/// How wide a cell becomes at most.
+/// The largest width of a cell.
 const WIDEST: u16 = 30;
+/// The smallest width of the column with the revision that a rollback restores.
+const BACK: u16 = 14;
 
-/// Where the columns are, for one width of the screen.
+/// The positions of the columns, for one width of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Layout {
     name: u16,
     cell: u16,
-    /// The first column that is seen, and how many.
+    /// The first visible column, and the number of visible columns.
     first: usize,
     count: usize,
-    /// The column that says what a rollback restores; 0 where there is no room.
+    /// The width of the column with the revision that a rollback restores; 0 if it does not fit.
     back: u16,
 }
 
 impl Layout {
-    /// Lays the columns out; `left` is the first that was seen last.
-    fn of(width: u16, columns: usize, selected: usize, left: usize, longest: usize) -> Self {
+    /// Computes the layout; `left` is the first column of the last frame, `longest` the width of the longest
+    /// component, and `back` the width of the longest head of the last column.
+    fn of(
+        width: u16,
+        columns: usize,
+        selected: usize,
+        left: usize,
+        longest: usize,
+        back: usize,
+    ) -> Self {
         let longest = u16::try_from(longest).unwrap_or(u16::MAX);
         let name = longest.clamp(9, 34).min(width / 4).max(9) + 2;
         let room = width.saturating_sub(MARGIN + name);
         let all = u16::try_from(columns.max(1)).unwrap_or(u16::MAX);
-        let back = match room.saturating_sub(14) / all >= 19 {
-            true => 14,
-            false => 0,
-        };
+        let wanted = u16::try_from(back).unwrap_or(u16::MAX).max(BACK);
+        let fits = |back: &u16| room.saturating_sub(*back) / all >= 19;
+        let back = [wanted, BACK].into_iter().find(fits).unwrap_or(0);
         let room = room.saturating_sub(back);
         let fit = usize::from(room / NARROWEST).max(1);
-        // On a narrow screen one environment at a time says more than all of them cut short.
+        // On a narrow screen, one full environment is more useful than several cut ones.
         let count = match width < 60 {
             true => 1,
             false => fit.min(columns.max(1)),
@@ -72,7 +84,7 @@ impl Layout {
 }
 
 impl State {
-    /// Draws it.
+    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let Some(roster) = self
             .roster
@@ -92,7 +104,7 @@ impl State {
         if let Some(at) = roster.next_expiry() {
             sheet.turn(at);
         }
-        // The faults are those of the present.
+        // The faults of the pipelines belong to the present, so a past time does not show them.
         let faults = match &self.travel {
             Some(_) => 0,
             None => faults(sheet, roster.columns(), pane > 0),
@@ -116,14 +128,21 @@ impl State {
             .unwrap_or_default();
         let columns = roster.columns();
         let (count, left) = (columns.names().len(), self.left.get());
-        let layout = Layout::of(sheet.width(), count, self.column, left, longest);
+        let heads = columns.names().iter();
+        let back = heads.map(|name| text::width(&back_to(name))).max();
+        let layout = Layout::of(
+            sheet.width(),
+            count,
+            self.column,
+            left,
+            longest,
+            back.unwrap_or_default(),
+        );
         self.left.set(layout.first);
         self.header(sheet, columns, layout, roster.sort());
         if rows.is_empty() {
-            sheet
-                .line(2)
-                .skip(MARGIN)
-                .put("no row matches the filter; esc clears it", Role::Muted);
+            let words = scene.no_match();
+            sheet.line(2).skip(MARGIN).put(&words, Role::Muted);
         }
         for (at, row) in (1..).zip(&rows) {
             self.row(sheet, scene, columns, layout, at, row);
@@ -171,7 +190,10 @@ impl State {
             );
         }
         if layout.back > 0 {
-            pen.put("BACK TO", Role::Header);
+            let environment = columns.names().get(self.column);
+            let head = environment.map(|name| back_to(name));
+            let head = head.filter(|head| text::width(head) <= usize::from(layout.back));
+            pen.put(head.as_deref().unwrap_or("BACK TO"), Role::Title);
         }
     }
 
@@ -191,7 +213,7 @@ impl State {
                 .names()
                 .get(column)
                 .filter(|_| self.travel.is_none());
-            name.is_some_and(|name| ground.leaves_out(&row.key.name, name))
+            name.is_some_and(|name| ground.left_out(&row.key.name, name).is_some())
         };
         let recorded = self.cells(world, columns, row.key, sheet.now);
         let cells: Vec<Option<Cell<'_>>> =
@@ -288,9 +310,14 @@ impl State {
     }
 }
 
-/// Names the first column, and what the rows are sorted by where that is something else.
+/// Returns the head of the last column: it belongs to the environment under the cursor.
+fn back_to(environment: &str) -> String {
+    format!("BACK TO in {environment}")
+}
+
+/// Returns the head of the first column, with the sort order unless the rows are sorted by name.
 fn sorted_head((sort, reversed): (Sort, bool), glyphs: &Glyphs, width: usize) -> String {
-    // Only names and ages grow downward.
+    // Only names and ages ascend by default.
     let falling = !matches!(sort, Sort::Name | Sort::Changed) != reversed;
     let arrow = glyphs.sorted(falling);
     if sort == Sort::Name {
@@ -308,7 +335,7 @@ fn sorted_head((sort, reversed): (Sort, bool), glyphs: &Glyphs, width: usize) ->
     }
 }
 
-/// Draws the faults of the pipelines above everything else; returns how many rows they take.
+/// Draws the faults of the pipelines at the top; returns the number of rows used.
 fn faults(sheet: &mut Sheet<'_>, columns: &Columns, is_roomy: bool) -> u16 {
     let width = usize::from(sheet.width().saturating_sub(2));
     let most = if is_roomy { 4 } else { 1 };
@@ -323,7 +350,7 @@ fn faults(sheet: &mut Sheet<'_>, columns: &Columns, is_roomy: bool) -> u16 {
     u16::try_from(lines.len()).unwrap_or_default()
 }
 
-/// Draws one cell, up to a column.
+/// Draws one cell, up to the given column.
 fn put_cell(
     pen: &mut Pen<'_>,
     glyphs: &Glyphs,
@@ -363,7 +390,7 @@ fn put_cell(
     let signs_width: usize = signs.iter().map(|(sign, _)| text::width(sign) + 1).sum();
     let room = usize::from(end.saturating_sub(pen.column()));
     let label = match cell.wanted {
-        // A hold keeps another release running than the one that is named.
+        // A hold keeps another release than the one in the releaseRef.
         Some(_) => format!("{}!", cell.label),
         None => cell.label.to_owned(),
     };
@@ -386,7 +413,7 @@ fn put_cell(
     pen.to(end);
 }
 
-/// Returns the glyph and the colour of a health.
+/// Returns the symbol and the colour of a health.
 pub(in crate::tui) fn health(health: Health, glyphs: &Glyphs) -> (&'static str, Role) {
     match health {
         Health::Ready => (glyphs.ready, Role::Good),
@@ -396,7 +423,7 @@ pub(in crate::tui) fn health(health: Health, glyphs: &Glyphs) -> (&'static str, 
     }
 }
 
-/// Gives each release of a row a colour.
+/// Returns a colour for each cell, one colour per release.
 fn tints(cells: &[Option<Cell<'_>>]) -> Vec<Role> {
     let mut known: Vec<&str> = Vec::new();
     let mut roles = Vec::with_capacity(cells.len());
@@ -416,7 +443,7 @@ fn tints(cells: &[Option<Cell<'_>>]) -> Vec<Role> {
     roles
 }
 
-/// Draws the reason why a past moment has no rows.
+/// Draws the reason why a past time has no rows.
 fn nothing_then(sheet: &mut Sheet<'_>, scene: &Scene<'_>, travel: &Travel) {
     let clock = |at| scene.model.ground.clock(at, sheet.now);
     let begins = travel.past.begins().map(|begins| {
@@ -429,25 +456,54 @@ fn nothing_then(sheet: &mut Sheet<'_>, scene: &Scene<'_>, travel: &Travel) {
         begins.unwrap_or_default()
     );
     sheet.line(2).skip(MARGIN).put(&words, Role::Text);
-    let hint = "esc comes back to the present";
-    sheet.line(3).skip(MARGIN).put(hint, Role::Muted);
+    let hint = format!("{} returns to the present", scene.keys(Action::Back));
+    sheet.line(3).skip(MARGIN).put(&hint, Role::Muted);
 }
 
-/// Says why there is nothing to see.
+/// Draws the reason why the matrix is empty.
 fn nothing(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let world = scene.world;
-    let namespace = &scene.model.ground.namespace;
-    let words = match world.freshness(Source::Pins) {
+    let ground = &scene.model.ground;
+    let namespace = &ground.namespace;
+    let aimed = |line: &str| ground.aimed(line.to_owned());
+    let is_plain = |repository: &&Standing| {
+        let stands = repository.stands.as_ref();
+        stands.is_some_and(|stands| stands.plain)
+    };
+    let kinds: Vec<&str> = world
+        .sources()
+        .filter_map(|source| Some(world.kind(source)?.kind.as_str()))
+        .collect();
+    let words = match world.freshness(Source::RELEASE_PINS) {
+        Freshness::Live if let Some(plain) = ground.repository.as_ref().filter(is_plain) => vec![
+            format!(
+                "{} has no objects of bowline's kinds: {}",
+                plain.directory,
+                kinds.join(", ")
+            ),
+            "nothing is wrong with the repository: no file names openchoreo.dev, core.choreo.dev or bowline.dev yet".to_owned(),
+            format!(
+                "run {} in a shell to make the first release of your definitions; this screen shows it as soon as it exists",
+                aimed("bowline release create COMPONENT -f DIR")
+            ),
+            "docs/gitops.md, \"The first objects\", lists the steps; bowline --repo DIR opens another directory".to_owned(),
+        ],
         Freshness::Loading => vec!["loading the ReleasePins".to_owned()],
         Freshness::Absent => vec![
             format!(
                 "{} does not have bowline's kinds: {}",
-                scene.model.ground.target,
+                ground.target,
                 world.absent_kinds().join(", ")
             ),
             "nothing is wrong with the cluster: bowline is not installed there, or only in part".to_owned(),
-            "run bowline install in a shell to install the kinds; this screen shows them as soon as they exist".to_owned(),
-            "run bowline get deployments in a shell to list the existing objects; :ctx NAME switches to another cluster".to_owned(),
+            format!(
+                "run {} in a shell to install the kinds; this screen shows them as soon as they exist",
+                aimed("bowline install")
+            ),
+            format!(
+                "run {} in a shell to list the existing objects; :ctx NAME switches to another cluster",
+                aimed("bowline get deployments")
+            ),
         ],
         Freshness::Stale { why, denied: true, .. } => vec![
             format!("cannot read ReleasePins: {why}"),
@@ -460,14 +516,18 @@ fn nothing(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         Freshness::Live => vec![
             format!("nothing is deployed in namespace {namespace} yet"),
             format!(
-                "bowline apply -f deploy/examples -R applies an example; {} deploys a component; :ns NAME switches the namespace",
+                "{} applies an example; {} deploys a component; :ns NAME switches the namespace",
+                aimed("bowline apply -f deploy/examples -R"),
                 scene.keys(Action::Deploy)
             ),
         ],
     };
-    for (row, line) in (2..).zip(&words) {
-        let role = if row == 2 { Role::Text } else { Role::Muted };
-        sheet.line(row).skip(MARGIN).put(line, role);
+    let width = usize::from(sheet.width().saturating_sub(MARGIN + 1));
+    let roles = once(Role::Text).chain(repeat(Role::Muted));
+    let lines = words.iter().zip(roles);
+    let lines = lines.flat_map(|(words, role)| wrap(words, width).into_iter().zip(repeat(role)));
+    for (row, (line, role)) in (2..).zip(lines) {
+        sheet.line(row).skip(MARGIN).put(&line, role);
     }
 }
 
@@ -487,24 +547,24 @@ mod tests {
             (40, 4, 2, 0, 16),
             (10, 4, 2, 3, 16),
         ] {
-            let layout = Layout::of(width, columns, selected, left, longest);
+            let layout = Layout::of(width, columns, selected, left, longest, 14);
             let seen = layout.first..layout.first + layout.count;
             assert!(seen.contains(&selected), "{width} {layout:?}");
             let count = u16::try_from(layout.count).unwrap();
             let used = MARGIN + layout.name + layout.cell * count + layout.back;
             assert!(used <= width.max(24), "{width} {layout:?}");
         }
-        assert_eq!(Layout::of(40, 4, 2, 0, 16).count, 1);
-        assert_eq!(Layout::of(80, 4, 2, 0, 16).count, 4);
-        assert!(Layout::of(120, 3, 2, 0, 16).back > 0);
-        // The window stays where it is while what is selected is in it.
-        let seen = Layout::of(80, 12, 11, 0, 16);
+        assert_eq!(Layout::of(40, 4, 2, 0, 16, 14).count, 1);
+        assert_eq!(Layout::of(80, 4, 2, 0, 16, 14).count, 4);
+        assert!(Layout::of(120, 3, 2, 0, 16, 14).back > 0);
+        // The window does not scroll while the selected column is in it.
+        let seen = Layout::of(80, 12, 11, 0, 16, 14);
         assert_eq!(
-            Layout::of(80, 12, seen.first, seen.first, 16).first,
+            Layout::of(80, 12, seen.first, seen.first, 16, 14).first,
             seen.first
         );
         assert_eq!(
-            Layout::of(80, 12, seen.first - 1, seen.first, 16).first,
+            Layout::of(80, 12, seen.first - 1, seen.first, 16, 14).first,
             seen.first - 1
         );
     }

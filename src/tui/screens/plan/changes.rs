@@ -2,25 +2,26 @@
 
 use super::Shown;
 use super::page::{Part, Spans};
-use crate::engine::actions::gc::{Candidate, Collection};
 use crate::engine::diff::{Change, ChangeLine, Diff, Identity, Kind, labels, shortened};
-use crate::engine::plan::Plan;
-use crate::engine::repository::Proposal;
+use crate::subjects::release_pin::actions::gc::{Candidate, Collection};
+use crate::subjects::release_pin::plan::Plan;
+use crate::subjects::release_pin::repository::Proposal;
 use crate::text;
 use crate::tui::order::Prepared;
 use crate::tui::theme::Role;
 use crate::tui::widgets::wrap;
 
-/// On fewer columns than this, lines are indented less.
+/// Below this number of columns, lines are indented less.
 const NARROW: usize = 60;
-/// Fewer columns than this are too few for a value beside the name of its field.
+/// With fewer columns than this, a value goes below the name of its field.
 const VALUE: usize = 14;
-/// From so many columns on, values are aligned.
+/// From this number of columns on, values are aligned.
 const ALIGNED: usize = 100;
-/// Names of fields are aligned up to this width.
+/// The largest width to which field names are aligned.
 const FIELD: usize = 40;
 
-/// Writes the changes in the environments, or the objects that go; None if nothing there changes.
+/// Returns the lines of the differences in the environments, or of the deleted objects; None if there are
+/// none.
 pub(super) fn objects(
     prepared: &Prepared,
     shown: &Shown,
@@ -48,20 +49,20 @@ pub(super) fn objects(
     })
 }
 
-/// Returns where lines begin, and how many columns they have.
+/// Returns the indentation of lines, and their width.
 fn indent(columns: usize) -> (usize, usize) {
     let indent = if columns < NARROW { 1 } else { 3 };
     (indent, columns.saturating_sub(indent + 1))
 }
 
-/// Writes the changes of the files: the name of each, and its lines.
+/// Returns the lines of the changed files: each name, and the changed lines.
 pub(super) fn in_files(files: &Proposal, columns: usize) -> Part {
     let (indent, width) = indent(columns);
     let (mut added, mut removed) = (0, 0);
     let mut lines: Vec<Spans> = Vec::new();
     let mut begins = false;
     let mut push = |line: &str, role: Role| {
-        // A long line goes on below: its end is what changes.
+        // A long line continues below, because its end may be the part that changes.
         for part in cut(line, width) {
             lines.push(vec![(format!("{:indent$}{part}", ""), role)]);
         }
@@ -74,7 +75,8 @@ pub(super) fn in_files(files: &Proposal, columns: usize) -> Part {
                 push(line.trim_start_matches("+++ b/"), Role::Changed);
                 continue;
             }
-            // Where in the file it is tells the lines around it.
+            // The first position marker of a file is not needed: the lines around the change show the
+            // position.
             Some("@") if std::mem::take(&mut begins) => continue,
             Some("@") => Role::Muted,
             Some("+") => {
@@ -94,7 +96,7 @@ pub(super) fn in_files(files: &Proposal, columns: usize) -> Part {
     (format!("{count}, +{added} -{removed} lines"), lines)
 }
 
-/// Cuts a line into pieces of some columns.
+/// Cuts a line into pieces of this width.
 fn cut(line: &str, width: usize) -> Vec<String> {
     let cleaned = text::line(line);
     let mut pieces = vec![String::new()];
@@ -139,7 +141,7 @@ fn going(collection: &Collection, columns: usize) -> Vec<Spans> {
     collection.going().flat_map(lines).collect()
 }
 
-/// Writes the changes, the most important first; None if there are none.
+/// Returns the lines of the differences, the most important first; None if there are none.
 fn changed(plan: &Plan, diffs: &[Option<Diff>], arrow: &str, columns: usize) -> Option<Part> {
     let mut lines: Vec<Spans> = Vec::new();
     let (mut objects, mut added, mut removed) = (0, 0, 0);
@@ -174,7 +176,7 @@ fn changed(plan: &Plan, diffs: &[Option<Diff>], arrow: &str, columns: usize) -> 
     (objects > 0).then_some((title, lines))
 }
 
-/// Writes the changes of one environment. Consecutive changes of one object stand under its name.
+/// Returns the lines for one environment. Consecutive changes of one object stand under its name.
 fn object_lines(diff: &Diff, arrow: &str, width: usize) -> Vec<Spans> {
     let changes = diff.change_lines();
     let identities: Vec<&Identity> = diff.changed().map(|object| &object.identity).collect();
@@ -222,7 +224,7 @@ fn object_lines(diff: &Diff, arrow: &str, width: usize) -> Vec<Spans> {
     lines
 }
 
-/// Writes one change: on one line if there is room for both values, else with the values below the field.
+/// Returns the lines of one change: one line if both values fit, otherwise the values stand below the field.
 fn field_lines(line: &ChangeLine<'_>, arrow: &str, width: usize, aligned: usize) -> Vec<Spans> {
     let (before, after) = line.values();
     let (indent, role, count) = match line.objects.len() {

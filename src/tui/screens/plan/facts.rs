@@ -1,4 +1,5 @@
-//! The rows above the changes: from what to what, the holds, the warnings, the facts that changed.
+//! The rows above the differences: the old and the new release, the holds, the warnings, the facts that
+//! changed.
 
 use jiff::Timestamp;
 
@@ -6,42 +7,42 @@ use super::page::{Sight, Spans};
 use super::{Outcome, State};
 use crate::api::pin::Hold;
 use crate::api::release::Verdict;
-use crate::engine::actions::gc::Collection;
-use crate::engine::actions::mark::Marking;
-use crate::engine::desk::Order as Move;
-use crate::engine::matrix::{self, Columns};
-use crate::engine::plan::Item;
-use crate::engine::rollout::Rollout;
 use crate::engine::world::{Key, World};
+use crate::subjects::release_pin::actions::gc::Collection;
+use crate::subjects::release_pin::actions::mark::Marking;
+use crate::subjects::release_pin::desk::Order as Move;
+use crate::subjects::release_pin::matrix::{self, Columns};
+use crate::subjects::release_pin::plan::Item;
+use crate::subjects::release_pin::rollout::Rollout;
 use crate::text;
 use crate::tui::order::{Order, Prepared};
 use crate::tui::tasks;
 use crate::tui::theme::Role;
 
-/// A row with a name: one that has to be on every screen, and words that can be scrolled to.
+/// A labelled row: its value is visible on every screen size; its detail may need scrolling.
 pub(super) struct Essential {
     pub(super) name: &'static str,
     pub(super) value: String,
-    /// The name of the row that holds the detail alone.
+    /// The label of the detail, if it has its own row.
     pub(super) about: &'static str,
     pub(super) detail: String,
 }
 
-/// A row with a name that may be scrolled to.
+/// A labelled row that may need scrolling.
 pub(super) struct Block {
     pub(super) name: &'static str,
     pub(super) words: String,
     pub(super) role: Role,
 }
 
-/// The rows above the changes.
+/// The rows above the differences.
 #[derive(Default)]
 pub(super) struct Head {
     pub(super) essential: Vec<Essential>,
     pub(super) blocks: Vec<Block>,
-    /// The changes of a set, one row each.
+    /// The changes of an action on several components, one row each.
     pub(super) set: Vec<Spans>,
-    /// The moments whose ages are shown.
+    /// The times whose ages are shown.
     pub(super) ages: Vec<Timestamp>,
 }
 
@@ -64,7 +65,7 @@ impl Head {
     }
 }
 
-/// Collects the rows of a plan that waits for its confirmation or is being written.
+/// Returns the rows of a plan that waits for its confirmation or is being applied.
 pub(super) fn head(state: &State, sight: &Sight<'_>, prepared: &Prepared) -> Head {
     let mut head = Head::default();
     for what in &state.stale {
@@ -98,7 +99,7 @@ pub(super) fn head(state: &State, sight: &Sight<'_>, prepared: &Prepared) -> Hea
     head
 }
 
-/// Collects the rows of the change of one ReleasePin.
+/// Adds the rows of the change of one ReleasePin.
 fn one(head: &mut Head, state: &State, sight: &Sight<'_>, prepared: &Prepared, item: &Item) {
     let world = sight.world;
     let columns = Columns::of(world, Some(&item.pin.namespace));
@@ -138,7 +139,7 @@ fn one(head: &mut Head, state: &State, sight: &Sight<'_>, prepared: &Prepared, i
             None => "no end".to_owned(),
         };
         let words = format!(
-            "a hold for {}, {until}, so that nothing moves it",
+            "a hold for {}, {until}: it stops promotions and automation",
             hold.owner
         );
         head.block("places", words, Role::Hold);
@@ -155,7 +156,7 @@ fn one(head: &mut Head, state: &State, sight: &Sight<'_>, prepared: &Prepared, i
     }
 }
 
-/// Says why a plan goes to its release.
+/// Returns the reason why a plan chose its release.
 fn why_to(state: &State, world: &World, item: &Item, cell: &Option<matrix::Cell<'_>>) -> String {
     let bad = || {
         let component = Key::new(&item.pin.namespace, &item.component);
@@ -194,7 +195,8 @@ fn why_to(state: &State, world: &World, item: &Item, cell: &Option<matrix::Cell<
     }
 }
 
-/// Collects the rows of a set that stay on a small screen: how many changes, and the first of them.
+/// Adds the rows of an action on several components that stay on a small screen: the number of changes, and
+/// the first one.
 fn first_of_set(head: &mut Head, sight: &Sight<'_>, items: &[Item]) {
     let changing = || items.iter().filter(|item| !item.unchanged);
     let Some(first) = changing().next() else {
@@ -209,7 +211,7 @@ fn first_of_set(head: &mut Head, sight: &Sight<'_>, items: &[Item]) {
     head.essential("", &values, "", "");
 }
 
-/// Draws one change of a set.
+/// Returns the row of one change of several.
 fn set_row(sight: &Sight<'_>, item: &Item) -> Spans {
     let arrow = sight.look.glyphs.arrow;
     let from = item.from.as_ref();
@@ -265,7 +267,7 @@ fn collected(head: &mut Head, collection: &Collection) {
     head.block("keeps", words, Role::Muted);
 }
 
-/// Collects the rows of the outcome of a plan.
+/// Returns the rows of the outcome of a plan.
 pub(super) fn became(state: &State, sight: &Sight<'_>, outcome: &Outcome) -> Vec<Block> {
     let mut head = Head::default();
     for (done, words) in &outcome.lines {
@@ -277,7 +279,7 @@ pub(super) fn became(state: &State, sight: &Sight<'_>, outcome: &Outcome) -> Vec
     for hint in &outcome.hints {
         head.block("hint", hint.clone(), Role::Text);
     }
-    // The task remembers outcomes that the read model forgets.
+    // The task keeps outcomes that the read model no longer has.
     let task = sight.tasks.iter().find(|task| task.ticket == state.ticket);
     let rolling = match task.map(|task| &task.state) {
         Some(tasks::State::Rolling(rolling)) => rolling,

@@ -1,24 +1,24 @@
-//! An open plan follows the read model: it names the facts that changed, and is made again at a key.
+//! An open plan follows the read model: it names the facts that changed, and a key makes the plan again.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Stage, State, demand};
-use crate::engine::stale;
 use crate::engine::world::feed::Touched;
+use crate::subjects::release_pin::stale;
 use crate::tui::effect::Effect;
 use crate::tui::model::Turn;
 use crate::tui::order::{Order, Prepared};
 
-/// A garbage collection is compared with the read model at most this often: that reads every release.
+/// The shortest time between two checks of a garbage collection: a check reads every release.
 const PAUSE: SignedDuration = SignedDuration::from_secs(1);
 
 impl State {
-    /// Follows the read model.
+    /// Checks the facts after changes in the read model.
     pub fn touched(&mut self, _touched: &[Touched], turn: &mut Turn<'_>) {
         self.follow(turn);
     }
 
-    /// Lets time go by: a hold may end.
+    /// Checks the facts after time has passed: a hold may have expired.
     pub fn tick(&mut self, turn: &mut Turn<'_>) {
         self.follow(turn);
     }
@@ -36,13 +36,13 @@ impl State {
         }
     }
 
-    /// Returns when the facts have to be checked again without another change.
+    /// Returns the time at which the facts must be checked again even without another change.
     pub(super) fn due(&self) -> Option<Timestamp> {
         let checked = self.checked.filter(|_| self.late)?;
         checked.checked_add(PAUSE).ok()
     }
 
-    /// Checks every fact of the plan, and how strongly it has to be confirmed.
+    /// Checks all facts of the plan, and the required input of its confirmation.
     pub(super) fn check(&mut self, turn: &Turn<'_>) {
         let Stage::Asking(prepared, _, confirmation) = &mut self.stage else {
             return;
@@ -63,14 +63,14 @@ impl State {
             (Prepared::Collection(_), _) => Vec::new(),
         };
         let now = demand(prepared, turn);
-        // A text that the user has begun stays on the screen.
+        // Text that the user has started to type stays on the screen.
         let hides = now.is_key() && !confirmation.typed().is_empty();
         if now != confirmation.demand && !hides {
             confirmation.demand = now;
         }
     }
 
-    /// Makes the plan again; the text that the user typed stays.
+    /// Makes the plan again and keeps the typed text.
     pub(super) fn plan_again(&mut self, turn: &mut Turn<'_>) {
         if let Stage::Asking(_, _, confirmation) = &self.stage {
             self.typed = confirmation.typed();

@@ -1,35 +1,36 @@
-//! The keys that a plan takes. The footer, the help and the plan itself read the same list.
+//! The keys of a plan. The footer, the help and the plan itself use the same list.
 
 use crossterm::event::KeyEvent;
 
 use super::{Stage, State, is_idle};
 use crate::tui::action::Action;
+use crate::tui::hints;
 use crate::tui::keymap::{Key, Step};
 use crate::tui::model::Turn;
 use crate::tui::screens::Handled;
 
-/// One action that a plan takes.
+/// One action of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanKey {
     /// The action.
     pub action: Action,
     /// The effect of the action, in a word or two.
     pub does: &'static str,
-    /// Whether the footer lists it.
+    /// Whether the footer lists the action.
     pub footer: bool,
 }
 
 /// Input that came before the plan was drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// How many keys.
+    /// The number of keys.
     pub keys: usize,
-    /// How many pasted texts.
+    /// The number of pasted texts.
     pub pastes: usize,
 }
 
 impl Dropped {
-    /// Says how much was dropped; None if nothing was.
+    /// Describes the ignored input; None if there was none.
     pub fn words(self) -> Option<String> {
         let keys = match self.keys {
             0 => None,
@@ -55,7 +56,7 @@ impl Dropped {
 }
 
 impl State {
-    /// Returns every action that the plan takes now, the most important first.
+    /// Returns the actions that the plan accepts now, the most important first.
     pub fn keys(&self) -> Vec<PlanKey> {
         let mut keys: Vec<PlanKey> = Vec::new();
         let mut add = |footer: bool, does: &'static str, actions: &[Action]| {
@@ -69,11 +70,16 @@ impl State {
         let mut leave = "back";
         match &self.stage {
             Stage::Planning => leave = "cancel",
-            Stage::Refused(_) => add(again.0, again.1, again.2),
+            Stage::Refused(refused) => {
+                for (action, does) in refused.refusals.iter().filter_map(hints::remedy) {
+                    add(true, does, &[action]);
+                }
+                add(again.0, again.1, again.2);
+            }
             Stage::Asking(prepared, _, confirmation) => {
                 leave = "cancel";
                 let idle = is_idle(prepared);
-                // A plan that is out of date is made again before it is confirmed.
+                // An outdated plan must be made again before it is confirmed.
                 let current = self.stale.is_empty();
                 add(!current, again.1, again.2);
                 match (confirmation.editor, confirmation.takes_text()) {
@@ -146,7 +152,7 @@ impl State {
             }
             add(true, "copy the command", &[Action::CopyCommand]);
         }
-        // An action is listed once, with its most important meaning.
+        // List each action once, with its most important meaning.
         let mut known: Vec<Action> = Vec::new();
         keys.retain(|key| {
             let new = !known.contains(&key.action);
@@ -156,18 +162,18 @@ impl State {
         keys
     }
 
-    /// Returns what the footer says of the keys.
+    /// Returns the keys and labels of the footer.
     pub fn hints(&self) -> Vec<(Action, &'static str)> {
         let keys = self.keys().into_iter().filter(|key| key.footer);
         keys.map(|key| (key.action, key.does)).collect()
     }
 
-    /// Tells whether the plan takes an action now.
+    /// Returns whether the plan accepts an action now.
     pub(super) fn takes(&self, action: Action) -> bool {
         self.keys().iter().any(|key| key.action == action)
     }
 
-    /// Tells whether the terminal has not shown the plan yet.
+    /// Returns whether the terminal has not drawn the plan yet.
     pub(super) fn is_early(&self) -> bool {
         match &self.stage {
             Stage::Planning => true,
@@ -176,7 +182,7 @@ impl State {
         }
     }
 
-    /// Drops and counts a key that comes before the plan is drawn, unless the key leaves the plan.
+    /// Ignores and counts a key that comes before the plan is drawn, unless the key leaves the plan.
     pub(super) fn drop_key(&mut self, event: KeyEvent, turn: &Turn<'_>) -> Handled {
         let Some(key) = Key::of(event) else {
             return Handled::Yes;
@@ -191,7 +197,7 @@ impl State {
         }
     }
 
-    /// Notes that the terminal shows the plan as it is now.
+    /// Records that the terminal has drawn the current plan.
     pub fn was_drawn(&mut self) {
         if let Stage::Asking(_, shown, _) = &self.stage {
             self.drawn = true;
@@ -200,7 +206,7 @@ impl State {
     }
 }
 
-/// Tells whether an action is about the whole program and not about the plan.
+/// Returns whether an action concerns the whole program and not the plan.
 pub(super) fn leaves(action: Action) -> bool {
     matches!(action, Action::Leave | Action::Suspend | Action::Redraw)
 }

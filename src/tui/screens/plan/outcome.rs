@@ -1,32 +1,32 @@
-//! What became of a plan, in words for its screen, the tasks and the command log.
+//! The outcome of a plan, in words for its screen, the tasks and the command log.
 
 use jiff::Timestamp;
 
 use crate::api::audit::Action;
 use crate::api::release::Verdict;
-use crate::engine::apply::Applied;
-use crate::engine::collect::Collected;
-use crate::engine::plan::Item;
-use crate::engine::repository::Committed;
+use crate::subjects::release_pin::apply::Applied;
+use crate::subjects::release_pin::collect::Collected;
+use crate::subjects::release_pin::plan::Item;
+use crate::subjects::release_pin::repository::Committed;
 use crate::tui::effect::{Became, Refused};
 use crate::tui::order::Prepared;
 use crate::tui::tasks::{self, Logged, Rolling, Task};
 
-/// What became of a plan, in words.
+/// The outcome of a plan, in words.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// One line per change: whether it was made, and what is said of it.
+    /// One line per change: whether it succeeded, and the text.
     pub lines: Vec<(bool, String)>,
-    /// What to do about what was not made.
+    /// Hints about the changes that failed.
     pub hints: Vec<String>,
     /// The revisions that roll out.
     pub rolling: Vec<Rolling>,
-    /// The commit that it is, where the target is a repository.
+    /// The short id of the commit, if the target is a repository.
     pub commit: Option<String>,
 }
 
 impl Outcome {
-    /// Words what became of a plan.
+    /// Describes the result of applying a plan.
     pub fn of(prepared: &Prepared, became: &Became) -> Self {
         let mut outcome = Self::default();
         match (prepared, became) {
@@ -113,7 +113,8 @@ impl Outcome {
         outcome
     }
 
-    /// Takes in a commit: what it is, whether it was pushed, and what rolls out where somebody tells.
+    /// Adds a commit: its id, the result of its push, and the rollouts if a cluster beside the repository is
+    /// watched.
     fn committed(&mut self, prepared: &Prepared, committed: &Committed) {
         self.commit = Some(committed.short().to_owned());
         self.lines.push((true, committed.words()));
@@ -143,7 +144,7 @@ impl Outcome {
         self.hints.extend(refused.hints.iter().cloned());
     }
 
-    /// Returns the component and the environment of every change that an undo would take back.
+    /// Returns the component and the environment of every change that an undo would reverse.
     pub fn undone(&self, prepared: &Prepared) -> Vec<(String, String)> {
         let items = prepared.plan().map_or(&[][..], |plan| &plan.items);
         let is_made = |item: &&Item| match self.commit {
@@ -155,19 +156,19 @@ impl Outcome {
             .collect()
     }
 
-    /// Tells whether everything was done.
+    /// Returns whether all changes succeeded.
     pub fn is_done(&self) -> bool {
         self.lines.iter().all(|(done, _)| *done)
     }
 
-    /// Says it in one line.
+    /// Returns the outcome in one line.
     pub fn words(&self) -> String {
         let failed = self.lines.iter().find(|(done, _)| !done);
         let said = failed.or(self.lines.first());
         said.map(|(_, words)| words.clone()).unwrap_or_default()
     }
 
-    /// Returns how the task goes on.
+    /// Returns the state of the task.
     pub fn task(&self) -> tasks::State {
         match (self.is_done(), self.rolling.is_empty()) {
             (false, _) => tasks::State::Failed(self.words()),
@@ -176,7 +177,7 @@ impl Outcome {
         }
     }
 
-    /// Returns the line of the command log.
+    /// Returns the line for the command log.
     pub fn logged(&self, task: &Task, at: Timestamp) -> Logged {
         Logged {
             at,
@@ -190,7 +191,7 @@ impl Outcome {
     }
 }
 
-/// Says why a plan changes nothing.
+/// Returns the reason why a plan changes nothing.
 pub(super) fn already(prepared: &Prepared) -> &'static str {
     match prepared {
         Prepared::Collection(_) => {
@@ -212,10 +213,10 @@ pub(super) fn already(prepared: &Prepared) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::audit::ReleaseIdentity;
-    use crate::engine::desk::Draft;
-    use crate::engine::plan::Plan;
-    use crate::engine::world::fixture;
+    use crate::api::audit::ContentRef;
+    use crate::subjects::release_pin::desk::Draft;
+    use crate::subjects::release_pin::fixture;
+    use crate::subjects::release_pin::plan::Plan;
 
     /// Returns a plan of an action that leaves cart at its release.
     fn prepared(action: Action) -> Prepared {
@@ -226,8 +227,8 @@ mod tests {
             generation: Some(1),
             release_ref: "cart-v2".to_owned(),
             holds: Vec::new(),
-            from: Some(ReleaseIdentity::named("cart-v2")),
-            to: ReleaseIdentity::named("cart-v2"),
+            from: Some(ContentRef::named("cart-v2")),
+            to: ContentRef::named("cart-v2"),
             restored_from: None,
             rendered_hash: None,
             unchanged: true,

@@ -1,15 +1,15 @@
-//! The layout of the plan screen for one size. Pure: drawing, scrolling and the question whether a
-//! production change can be read use the same page.
+//! The layout of the plan screen for one size. Pure: drawing, scrolling and the check whether a production
+//! change is readable use the same page.
 //!
-//! On every size the subject, both releases and the text to type are fixed. The other rows are fixed while there
-//! is room, and can be scrolled to where there is none.
+//! On every size, the subject, both releases and the text to type are fixed. The other rows are fixed if
+//! there is room; otherwise the user scrolls to them.
 
 use jiff::Timestamp;
 
 use super::facts::{self, Block, Head};
 use super::{Shown, Stage, State, changes};
-use crate::engine::plan::{Fact, Plan};
 use crate::engine::world::World;
+use crate::subjects::release_pin::plan::{Fact, Plan};
 use crate::text;
 use crate::tui::action::{Action, Mode};
 use crate::tui::confirm::Confirmation;
@@ -23,33 +23,33 @@ use crate::tui::theme::Role;
 use crate::tui::view::FRAME;
 use crate::tui::widgets::wrap;
 
-/// The smallest terminal that bowline is made for.
+/// The smallest supported terminal: columns and rows.
 const SMALLEST: (u16, u16) = (40, 10);
-/// From these columns and rows of a screen on, there is room for more than the essential rows.
+/// From these columns and rows on, there is room for more than the essential rows.
 const ROOMY: (u16, u16) = (60, 14);
-/// As many rows of changes stay in sight where there is room.
+/// The number of rows of differences that stay visible if there is room.
 const CHANGES: usize = 5;
-/// As many columns are left to a text that is typed beside its prompt.
+/// The smallest width for text beside its prompt.
 const TYPED: usize = 12;
-/// From so many columns on, files and objects stand beside each other.
+/// From this number of columns on, files and objects are side by side.
 const ABREAST: u16 = 160;
 
-/// A line in several roles.
+/// A line, as texts with their roles.
 pub(super) type Spans = Vec<(String, Role)>;
 
-/// A title, and the lines under it.
+/// A title and the lines below it.
 pub(super) type Part = (String, Vec<Spans>);
 
-/// The inputs of a page, and its size.
+/// The input of a page, and its size.
 pub(super) struct Sight<'a> {
     pub(super) world: &'a World,
     pub(super) ground: &'a Ground,
     pub(super) look: &'a Look,
     pub(super) tasks: &'a [Task],
     pub(super) now: Timestamp,
-    /// The columns and rows of the screen without its frame.
+    /// The columns and rows that the frame leaves to the screen.
     pub(super) size: (u16, u16),
-    /// The rows that the frame, the tour and a message take.
+    /// The rows of the frame, the tour and a message.
     taken: u16,
 }
 
@@ -88,7 +88,7 @@ impl<'a> Sight<'a> {
         self.size.0 >= ROOMY.0 && self.size.1 >= ROOMY.1
     }
 
-    /// Returns where names of rows begin, and where their values do.
+    /// Returns the columns at which labels and values start.
     fn columns(&self) -> (usize, usize) {
         match self.size.0 < ROOMY.0 {
             true => (1, 7),
@@ -96,12 +96,12 @@ impl<'a> Sight<'a> {
         }
     }
 
-    /// Wraps a row with a name over as many lines as it takes.
+    /// Wraps a labelled row.
     fn label(&self, name: &str, value: &str, role: Role) -> Vec<Spans> {
         let (indent, column) = self.columns();
         let width = usize::from(self.size.0).saturating_sub(column + 1).max(10);
         let first = format!("{:indent$}{name:<wide$}", "", wide = column - indent);
-        // A name that fills its column still ends before the value.
+        // A label that fills its column needs a blank before the value.
         let first = match text::width(&first) > column || first.ends_with(|c| c != ' ') {
             true => format!("{} ", first.trim_end()),
             false => first,
@@ -118,41 +118,39 @@ impl<'a> Sight<'a> {
     }
 }
 
-/// Where everything is on a plan of one size.
+/// The layout of a plan for one size.
 #[derive(Default)]
 pub(super) struct Page {
-    /// The title of a wide screen, which has the time of the plan at its right.
+    /// The title of a wide screen; the time of the plan is at its right.
     pub(super) title: Option<Spans>,
     /// The fixed rows at the top, under the title.
     pub(super) top: Vec<Spans>,
-    /// Whether a rule with a title is above the lines.
+    /// Whether a line with a title is above the scrolled lines.
     pub(super) rule: bool,
     /// The lines that scroll.
     pub(super) part: Part,
     /// The lines beside them.
     pub(super) beside: Option<Part>,
-    /// How many lines are seen.
+    /// The number of visible lines.
     pub(super) room: usize,
-    /// The rows of the command line that does the same, under a rule.
+    /// The rows of the equivalent command line, below a horizontal line.
     pub(super) same: Vec<Spans>,
-    /// The rows above the line that is typed.
+    /// The rows above the typed line.
     pub(super) prompt: Vec<String>,
     /// Whether there is a row of text or buttons.
     pub(super) asks: bool,
-    /// The rows of the editor, where it is open.
+    /// The rows of the editor; 0 if it is closed.
     pub(super) editor: u16,
-    /// The complaint, the obstacle or the progress.
+    /// The missing input, the obstacle or the progress.
     pub(super) message: Vec<Spans>,
-    /// Whether the last row says what the keys do: a message may hide the footer.
-    pub(super) keys: bool,
-    /// Why a production change cannot be read at this size.
+    /// The reason why a production change is not readable at this size.
     pub(super) unreadable: Option<String>,
-    /// The moments whose ages are shown.
+    /// The times whose ages are shown.
     pub(super) ages: Vec<Timestamp>,
 }
 
 impl Page {
-    /// Lays a plan out.
+    /// Computes the layout of a plan.
     pub(super) fn of(state: &State, sight: &Sight<'_>) -> Self {
         let mut page = Self::default();
         page.title(state, sight);
@@ -193,13 +191,11 @@ impl Page {
             }
         }
         page.rule = matches!(state.stage, Stage::Applying(..));
-        let ended = matches!(state.stage, Stage::Refused(_) | Stage::Applied(..));
-        page.keys = ended && sight.is_roomy();
         page.fit(sight);
         page
     }
 
-    /// Returns how far the lines can be scrolled.
+    /// Returns the largest scroll position.
     pub(super) fn last(&self) -> usize {
         let beside = self.beside.as_ref().map_or(0, |(_, lines)| lines.len());
         let lines = self.part.1.len().max(beside);
@@ -226,7 +222,7 @@ impl Page {
         self.part.1.extend(lines);
     }
 
-    /// Fixes the essential rows at the top, and puts the others before the changes.
+    /// Fixes the essential rows at the top, and puts the others before the differences.
     fn head(&mut self, sight: &Sight<'_>, head: Head) {
         self.ages.extend(&head.ages);
         let blocks = self.essential(sight, &head);
@@ -236,14 +232,14 @@ impl Page {
         self.scrolls(set(&head.set, sight));
     }
 
-    /// Fixes the essential rows at the top. Returns their details that found no place there.
+    /// Fixes the essential rows at the top. Returns the details that do not fit there.
     fn essential(&mut self, sight: &Sight<'_>, head: &Head) -> Vec<Block> {
         let mut left = Vec::new();
         for row in &head.essential {
             let alone = sight.label(row.name, &row.value, Role::Text);
             let both = format!("{}   {}", row.value, row.detail);
             let both = sight.label(row.name, both.trim_end(), Role::Text);
-            // The gap before the detail is lost where the row is wrapped.
+            // Wrapping removes the gap before the detail, so a row that fits on one line is built separately.
             let gap = text::width(&row.detail) + 3;
             let wide: usize = alone.iter().flatten().map(|(it, _)| text::width(it)).sum();
             let on_one = alone.len() == 1 && wide + gap < usize::from(sight.size.0);
@@ -303,8 +299,8 @@ impl Page {
             self.same.clone_from(&same);
             below = false;
         }
-        // Rows find a place at the top as long as the changes stay in sight. Of the others, warnings come
-        // before the changes.
+        // Rows go to the top as long as the differences stay visible. Of the others, warnings come before the
+        // differences.
         let mut after = Vec::new();
         let mut full = !sight.is_roomy();
         for block in head.blocks.iter().chain(&details) {
@@ -325,7 +321,7 @@ impl Page {
         self.fit(sight);
     }
 
-    /// Gives the title and every essential row one row; the middle of a long name goes.
+    /// Gives the title and each essential row one line; long names are cut in the middle.
     fn compact(&mut self, state: &State, sight: &Sight<'_>, head: &Head) {
         let (indent, column) = sight.columns();
         let width = usize::from(sight.size.0);
@@ -355,10 +351,10 @@ impl Page {
         }
     }
 
-    /// Adds the complaint about the text, or the obstacle that no text removes.
+    /// Adds the message about the typed text, or the obstacle that no text removes.
     fn message(&mut self, state: &State, sight: &Sight<'_>, confirmation: &Confirmation) {
         let obstacle = state.obstacle(sight).or_else(|| self.unreadable.clone());
-        // On a small screen the rows are for the facts that changed; the footer names the key.
+        // On a small screen, the changed facts take the rows; the footer names the key.
         let obstacle = obstacle.filter(|_| state.stale.is_empty() || sight.is_roomy());
         let (words, role) = match (&confirmation.complaint, obstacle) {
             (Some(complaint), _) => (complaint.clone(), Role::Error),
@@ -368,7 +364,7 @@ impl Page {
         let (indent, _) = sight.columns();
         let width = usize::from(sight.size.0).saturating_sub(indent + 1);
         let mut lines = wrap(&words, width);
-        // The words come before the changes: on a small screen they take the rows of these.
+        // The message has priority over the differences: on a small screen it takes their rows.
         let room = usize::from(sight.size.1).saturating_sub(self.fixed());
         let room = room.clamp(1, 3);
         if lines.len() > room {
@@ -420,14 +416,13 @@ impl Page {
             + usize::from(self.asks)
             + usize::from(self.editor)
             + self.message.len()
-            + usize::from(self.keys)
     }
 
-    /// Gives the rows that are left to the lines that scroll.
+    /// Gives the remaining rows to the scrolled lines.
     fn fit(&mut self, sight: &Sight<'_>) {
         let height = usize::from(sight.size.1);
         self.rule &= !self.part.1.is_empty();
-        // The text that is typed and the words about it stay in sight at any size.
+        // The typed text and the message about it stay visible at any size.
         let below = |page: &Self| page.fixed() - page.top.len();
         if below(self) > height {
             self.prompt.clear();
@@ -440,7 +435,7 @@ impl Page {
     }
 }
 
-/// Says why a change of production cannot be read on a screen, and which size it needs.
+/// Returns the reason why a production change is not readable on this screen, and the size that it needs.
 fn unreadable(sight: &Sight<'_>, prepared: &Prepared, needed: usize) -> Option<String> {
     let production = prepared.plan().is_some_and(is_production);
     let (width, height) = sight.size;
@@ -448,7 +443,7 @@ fn unreadable(sight: &Sight<'_>, prepared: &Prepared, needed: usize) -> Option<S
     if !production || (width >= SMALLEST.0 && height >= needed) {
         return None;
     }
-    // A screen that is too narrow is laid out as wide as it has to be.
+    // If the screen is too narrow, the message names the smallest supported width.
     let wide = width.max(SMALLEST.0);
     let high = needed.saturating_add(sight.taken).max(SMALLEST.1);
     let is = height.saturating_add(sight.taken);
@@ -457,14 +452,14 @@ fn unreadable(sight: &Sight<'_>, prepared: &Prepared, needed: usize) -> Option<S
     ))
 }
 
-/// Tells whether a plan changes production.
+/// Returns whether a plan changes production.
 fn is_production(plan: &Plan) -> bool {
     let changing = plan.items.iter().filter(|item| !item.unchanged);
     let mut facts = changing.flat_map(|item| &item.facts);
     facts.any(|fact| matches!(fact, Fact::Environment { spec, .. } if spec.is_production))
 }
 
-/// Wraps the rows of a set.
+/// Wraps the rows of an action on several components.
 fn set(rows: &[Spans], sight: &Sight<'_>) -> Vec<Spans> {
     let (indent, _) = sight.columns();
     let width = usize::from(sight.size.0).saturating_sub(1);

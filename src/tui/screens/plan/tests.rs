@@ -4,12 +4,12 @@ use serde_json::json;
 
 use super::State;
 use crate::api::ReleasePin;
-use crate::engine::actions::promote::{self, Promote};
-use crate::engine::desk::Draft;
-use crate::engine::plan::Asked;
-use crate::engine::rules::Refusal;
 use crate::engine::world::Event as Told;
-use crate::engine::world::fixture::{outcomes, pin, release, unready};
+use crate::subjects::release_pin::actions::promote::{self, Promote};
+use crate::subjects::release_pin::desk::Draft;
+use crate::subjects::release_pin::fixture::{outcomes, pin, release, unready};
+use crate::subjects::release_pin::plan::Asked;
+use crate::subjects::release_pin::rules::Refusal;
 use crate::tui::action::{Action, Mode};
 use crate::tui::effect::{Answer, Became, Effect, Previews, Refused};
 use crate::tui::keymap::Key;
@@ -35,24 +35,24 @@ fn asking() -> Still {
 fn keyed() -> Still {
     let still = Still::fleet().keys("A");
     let marking = {
-        let command = crate::engine::actions::mark::Mark {
+        let command = crate::subjects::release_pin::actions::mark::Mark {
             release: "checkout-service-v1.2.3".to_owned(),
             verdict: crate::api::release::Verdict::Good,
         };
-        let asked = crate::engine::plan::Asked {
+        let asked = crate::subjects::release_pin::plan::Asked {
             operation: "one".to_owned(),
             now: still.now,
             user: "ana".to_owned(),
             reason: None,
             namespace: "shop".to_owned(),
         };
-        crate::engine::actions::mark::plan(&still.world, &command, &asked).unwrap()
+        crate::subjects::release_pin::actions::mark::plan(&still.world, &command, &asked).unwrap()
     };
     let prepared = crate::tui::order::Prepared::Mark(marking);
     still.answer(|_| Answer::Planned(Ok(Box::new(prepared.into()))))
 }
 
-/// The pin of the plan after somebody else changed it.
+/// The ReleasePin of the plan after another user changed it.
 fn moved_by(user: &str) -> ReleasePin {
     let since = "2026-11-17T13:59:00Z";
     let mut pin = outcomes(
@@ -82,7 +82,7 @@ fn applies(still: &Still) -> usize {
 #[test]
 fn the_footer_of_a_plan_that_a_key_confirms_says_what_the_keys_do() {
     let still = keyed().shows(" y apply  enter/esc cancel  tab other button");
-    // Enter presses the button, which is Cancel until the user chooses the other.
+    // Enter presses the chosen button, which is Cancel by default.
     assert_eq!(applies(&keyed().keys("enter").hides("[ y apply ]")), 0);
     let chosen = keyed()
         .keys("tab")
@@ -124,12 +124,12 @@ fn the_footer_the_help_and_the_plan_agree_in_every_stage() {
         let state = plan(&still);
         let modes = state.modes();
         let keymap = &still.model.look.keymap;
-        // The footer lists only actions that the plan takes, with the same words as the help.
+        // The footer lists only actions that the plan accepts, with the same words as the help.
         for (action, word) in state.hints() {
             let known = state.keys().into_iter().find(|key| key.action == action);
             assert_eq!(known.map(|key| key.does), Some(word), "{what}: {action:?}");
         }
-        // A key of the plan that it does not take is in neither.
+        // A plan key that this plan does not accept is in neither list.
         let listed = keymap.listing(&[Mode::Plan]);
         let help = match modes.contains(&Mode::Text) {
             true => "f1",
@@ -161,7 +161,7 @@ fn every_key_before_the_plan_is_drawn_is_dropped_and_counted() {
     for (keys, counted) in [
         ("y", "1 key was ignored: typed before the plan was shown"),
         ("y y", "2 keys were ignored"),
-        // Keys that mean nothing, chords and keys of the whole program.
+        // Unbound keys, chords and keys of the whole program.
         ("\"production late\"", "15 keys were ignored"),
         ("g g", "2 keys were ignored"),
         (": q enter tab", "4 keys were ignored"),
@@ -202,7 +202,7 @@ fn an_open_plan_names_the_fact_that_changed_and_plans_again_with_the_typed_text(
     let still = tell_world(still, moved_by("tom"))
         .shows("changed   tom changed checkout-service-production to checkout-service-v1.2.4")
         .shows("production errors up");
-    // It is not applied.
+    // Enter does not apply the plan.
     let still = still.keys("enter").shows("out of date: ctrl-r plans again");
     assert_eq!(applies(&still), 0);
     let tickets = |still: &Still| plan(still).ticket;
@@ -258,7 +258,7 @@ fn a_task_shows_the_outcome_of_its_own_revision() {
     let still = asking().keys("\"production errors up\"").keys("enter");
     let mut still = still.answer(|_| {
         Answer::Applied(Became::Moved(vec![Ok(
-            crate::engine::apply::Applied::Done(3),
+            crate::subjects::release_pin::apply::Applied::Done(3),
         )]))
     });
     let since = "2026-11-17T14:00:01Z";
@@ -268,7 +268,7 @@ fn a_task_shows_the_outcome_of_its_own_revision() {
         json!([own(true)]),
     );
     still = tell_world(still, ready).shows("checkout-service-production: ready");
-    // Somebody moves the pin on, to a release that fails; and then the pin goes.
+    // Another user changes the ReleasePin to a release that fails; then the ReleasePin is deleted.
     let later = unready(
         outcomes(
             pin("checkout-service", "production", "v1.2.4"),
@@ -313,7 +313,7 @@ fn a_plan_shows_what_matters_in_every_size_and_scrolls_the_changes() {
                 "{width}x{height}: {words}\n{screen}"
             );
         }
-        // Every change comes into sight, with its whole difference.
+        // Scrolling shows every change with its whole difference.
         let mut seen = screen;
         let mut still = still;
         for _ in 0..40 {
@@ -331,11 +331,11 @@ fn a_plan_shows_what_matters_in_every_size_and_scrolls_the_changes() {
         ] {
             assert!(seen.contains(words), "{width}x{height}: {words}\n{seen}");
         }
-        // The end is the end: one key back moves back.
+        // At the end, one key back moves back at once.
         let bottom = still.screen();
         let up = still.keys("page-up").screen();
         assert!(up != bottom || height > 20, "{width}x{height}\n{up}");
-        // The typed text is in sight.
+        // The typed text is visible.
         let typed = asking().tell(Event::Resize(width, height));
         let typed = typed.keys("\"production up\"");
         assert!(typed.screen().contains("production up"), "{width}x{height}");
@@ -418,9 +418,9 @@ fn the_size_that_a_production_change_needs_counts_the_rows_of_a_message() {
     crate::tui::update::say(&mut still.model, now, Level::Error, error.trim());
     let still = still.tell(Event::Resize(40, 10)).shows("needs 40x12");
     let still = still.tell(Event::Resize(40, 12)).hides("needs 40");
-    // A key shortens the message to one row.
-    let still = still.tell(Event::Resize(40, 8)).keys("\"production late\"");
-    let still = still.keys("enter").shows("needs 40x10");
+    // A key removes the message.
+    let still = still.tell(Event::Resize(40, 6)).keys("\"production late\"");
+    let still = still.keys("enter").shows("needs 40x");
     assert_eq!(applies(&still), 0);
     let still = still.tell(Event::Resize(40, 10)).hides("needs 40");
     assert_eq!(applies(&still.keys("enter")), 1);
@@ -509,6 +509,7 @@ fn a_rollback_that_knows_no_good_release_offers_the_revisions_if_there_are_sever
         let refusal = Refusal::NoLastGood {
             component: "checkout-service".to_owned(),
             environment: "production".to_owned(),
+            bad: Vec::new(),
         };
         let still = still.keys("R").answer(|_| {
             Answer::Planned(Err(Refused {

@@ -1,4 +1,4 @@
-//! How a plan is drawn: the page, the text that is typed, and the buttons.
+//! Draws a plan: the page, the typed text, and the buttons.
 
 use ratatui::layout::Rect;
 
@@ -11,15 +11,15 @@ use crate::tui::pen::{Pen, Sheet};
 use crate::tui::screens::Scene;
 use crate::tui::theme::Role;
 
-/// Below so many columns there is no room for a button beside a text.
+/// Below this number of columns, a button does not fit beside a text.
 const NARROW: u16 = 60;
 
 impl State {
-    /// Draws it.
+    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let page = Page::of(self, &Sight::of_scene(scene, sheet));
         for at in &page.ages {
-            // Notes when the age on the page turns over.
+            // Record when this age changes.
             sheet.age(*at);
         }
         if let Some(due) = self.due() {
@@ -67,22 +67,10 @@ impl State {
             let apply = sight.keys_for(self.modes(), Action::Apply);
             row = self.ask(sheet, row, &page, confirmation, &apply);
         }
-        row = rows(sheet, row, &page.message);
-        if page.keys {
-            let mut pen = sheet.line(row);
-            pen.skip(1);
-            for (action, word) in self.hints() {
-                if let Some(keys) = keymap.keys_for(self.modes(), action) {
-                    pen.put(&keys, Role::Key)
-                        .put(" ", Role::Key)
-                        .put(word, Role::KeyDescription)
-                        .skip(2);
-                }
-            }
-        }
+        rows(sheet, row, &page.message);
     }
 
-    /// Draws lines under their title, from where they are scrolled to.
+    /// Draws lines below their title, from the scroll position on.
     fn part(&self, sheet: &mut Sheet<'_>, page: &Page, (title, lines): &Part, scrolls: &str) {
         let first = self.scroll.min(page.last());
         let mut row = 0;
@@ -109,7 +97,7 @@ impl State {
         rows(sheet, row, lines.get(first..end).unwrap_or_default());
     }
 
-    /// Draws the confirmation; returns the next row.
+    /// Draws the confirmation; returns the next free row.
     fn ask(
         &self,
         sheet: &mut Sheet<'_>,
@@ -124,7 +112,7 @@ impl State {
             sheet.line(row).skip(indent).put(line, Role::Prompt);
             row += 1;
         }
-        // On a narrow screen the text needs the place of the button, and esc cancels as well.
+        // On a narrow screen the text takes the place of the button; esc still cancels.
         let button = match confirmation.takes_text() && end < NARROW {
             true => 0,
             false => 11,
@@ -187,7 +175,7 @@ impl State {
     }
 }
 
-/// Draws rows; returns the next one.
+/// Draws rows; returns the next free row.
 fn rows(sheet: &mut Sheet<'_>, row: u16, lines: &[Spans]) -> u16 {
     let mut row = row;
     for line in lines {

@@ -10,7 +10,7 @@ fn it_says_what_is_selected_and_where_there_is_nothing() {
     opened("g v")
         .shows("promoted by ana: \"INC-42 hotfix\"")
         .keys("j j j j")
-        .shows("cannot be compared or gone back to")
+        .shows("cannot be compared or restored")
         .keys("p")
         .hides("cannot be compared");
 }

@@ -1,4 +1,4 @@
-//! Where one can go.
+//! Tests of the contexts screen.
 
 use super::{copied, still};
 use crate::tui::effect::{Answer, Destination, Effect};
@@ -29,7 +29,7 @@ fn contexts_say_where_writes_pass_and_lead_there() {
         namespace: None,
     };
     assert!(matches!(going.effects.last(), Some(Effect::Connect(_, to)) if *to == wanted));
-    // Where we are already, nothing is connected anew.
+    // On the current context, enter does not connect again.
     let here = contexts().keys("enter");
     assert!(
         !here

@@ -1,22 +1,22 @@
-//! A shop with sizes, images, owners, snapshots and a record.
+//! A shop with sizes, images, owners, snapshots and an audit trail.
 
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::PartialObjectMeta;
 use serde_json::{Value, json};
 
-use crate::api::audit::{Action, AuditEntry, ReleaseIdentity};
+use crate::api::audit::{Action, AuditEntry, ContentRef};
 use crate::api::{ComponentEnvSnapshot, Release, ReleasePin, labels};
-use crate::engine::actions::gc::{self, Gc};
-use crate::engine::audit::{self, OnRelease, Recorder};
-use crate::engine::plan::Asked;
-use crate::engine::world::fixture::{at, outcomes, pin, release, unready};
 use crate::engine::world::{Event, World};
+use crate::subjects::release_pin::actions::gc::{self, Gc};
+use crate::subjects::release_pin::audit::{self, OnRelease, Recorder};
+use crate::subjects::release_pin::fixture::{at, outcomes, pin, release, unready};
+use crate::subjects::release_pin::plan::Asked;
 use crate::tui::effect::Record;
 use crate::tui::order::Prepared;
 use crate::tui::still::fleet;
 
-/// Gives a release what it is made of.
+/// Returns a release with a size, an image and a content hash.
 fn dressed(component: &str, version: &str, minute: u8) -> PartialObjectMeta<Release> {
     let mut made = release(component, version, minute);
     let size = 31_000 + 700 * version.bytes().map(usize::from).sum::<usize>() % 9_000;
@@ -47,7 +47,7 @@ fn snapshot(
     .unwrap()
 }
 
-/// Returns the fleet with everything that lists show.
+/// Returns the fleet with all data that lists show.
 pub fn shop() -> World {
     let mut world = fleet();
     for (component, versions) in [
@@ -111,7 +111,7 @@ pub fn shop() -> World {
     world
 }
 
-/// One move of a pin: when, who, what, to which release, why.
+/// One change of a ReleasePin: time, user, action, release, reason.
 type Moved = (
     &'static str,
     Option<&'static str>,
@@ -130,7 +130,7 @@ fn chain(component: &str, environment: &str, moves: &[Moved]) -> Vec<AuditEntry>
         let operation = json!({
             "id": format!("op-{component}-{generation}"), "generation": generation, "action": action,
             "at": at(when), "reason": why,
-            "from": from.as_deref().map(ReleaseIdentity::named), "to": ReleaseIdentity::named(&to),
+            "from": from.as_deref().map(ContentRef::named), "to": ContentRef::named(&to),
         });
         let mut operation: Value = operation;
         if let Some(map) = operation.as_object_mut() {
@@ -151,7 +151,7 @@ fn chain(component: &str, environment: &str, moves: &[Moved]) -> Vec<AuditEntry>
     entries
 }
 
-/// Returns what is on record, with an entry that somebody rewrote where that is wanted.
+/// Returns the audit trail; `rewritten` changes an entry as an attacker would.
 pub fn record(rewritten: bool) -> Box<Record> {
     let mut entries = chain(
         "checkout-service",
@@ -185,7 +185,7 @@ pub fn record(rewritten: bool) -> Box<Record> {
         ],
     ));
     let marked = OnRelease {
-        release: ReleaseIdentity::named("checkout-service-v1.2.2"),
+        release: ContentRef::named("checkout-service-v1.2.2"),
         action: Action::MarkBad,
         operation: Some("op-mark"),
         actor: Some("tom"),

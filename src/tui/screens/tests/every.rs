@@ -1,7 +1,8 @@
 //! Rules that hold on every screen.
 
+use crate::subjects::release_pin::rules::{Refusal, Step};
 use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Effect};
+use crate::tui::effect::{Answer, Effect, Refused};
 use crate::tui::keymap::Keymap;
 use crate::tui::model::Event;
 use crate::tui::screens::diff;
@@ -12,7 +13,7 @@ use crate::tui::tasks::Target;
 use super::data::record;
 use super::{copied, still, with_tasks};
 
-/// Returns every screen with something on it.
+/// Returns all screens, each with some content.
 fn screens() -> Vec<(&'static str, Still)> {
     let audit = || {
         still()
@@ -42,8 +43,118 @@ fn screens() -> Vec<(&'static str, Still)> {
         ("contexts", still().keys("g x")),
         ("diff", diff::tests::opened(diff::tests::compare())),
         ("plan", rolled_back(Still::fleet().keys("R"))),
+        ("held", refused(held())),
+        ("bad", refused(bad())),
+        ("no pin", refused(no_pin())),
+        ("no release", refused(no_release())),
+        ("not first", refused(not_first())),
+        ("not ready", refused(unready())),
+        ("no last good", refused(no_last_good())),
         ("help", still().keys("?")),
     ]
+}
+
+/// Returns the screen of a plan that a rule refuses.
+fn refused(refusal: Refusal) -> Still {
+    let refused = Refused {
+        why: vec![refusal.to_string()],
+        refusals: vec![refusal],
+        ..Refused::default()
+    };
+    Still::fleet()
+        .keys("R")
+        .answer(|_| Answer::Planned(Err(refused)))
+}
+
+fn held() -> Refusal {
+    Refusal::Held {
+        component: "ledger".to_owned(),
+        environment: "production".to_owned(),
+        release: "ledger-v3.0.9".to_owned(),
+        holds: "mei: INC-41".to_owned(),
+        ids: Vec::new(),
+    }
+}
+
+fn bad() -> Refusal {
+    let release = "checkout-service-v1.2.2".to_owned();
+    Refusal::Bad { release }
+}
+
+fn no_pin() -> Refusal {
+    Refusal::NoPin {
+        component: "notifier".to_owned(),
+        environment: "development".to_owned(),
+        step: Step::Deploy {
+            environment: "development".to_owned(),
+        },
+    }
+}
+
+fn no_release() -> Refusal {
+    Refusal::NoRelease {
+        release: "cart-v9".to_owned(),
+        known: Vec::new(),
+    }
+}
+
+fn not_first() -> Refusal {
+    Refusal::NotFirst {
+        environment: "production".to_owned(),
+        first: vec!["development".to_owned()],
+    }
+}
+
+fn unready() -> Refusal {
+    Refusal::Unready {
+        component: "cart".to_owned(),
+        environment: "staging".to_owned(),
+        why: "1 of 2 ready".to_owned(),
+    }
+}
+
+fn no_last_good() -> Refusal {
+    Refusal::NoLastGood {
+        component: "cart".to_owned(),
+        environment: "staging".to_owned(),
+        bad: Vec::new(),
+    }
+}
+
+#[test]
+fn the_key_that_a_refused_plan_names_plans_for_the_refused_cell() {
+    for (refusal, hint, key, planned) in [
+        (
+            held(),
+            "U removes the hold on ledger in production",
+            "U",
+            "bowline unpin ledger --environment production --hold freeze",
+        ),
+        (
+            bad(),
+            "A marks this one good again",
+            "A",
+            "bowline mark good checkout-service-v1.2.2",
+        ),
+        (
+            no_pin(),
+            "D deploys it there",
+            "D",
+            "bowline deploy notifier --environment development",
+        ),
+    ] {
+        let still = refused(refusal).shows(hint).keys(key);
+        let line = super::ordered(&still).command_lines(None).join(" ");
+        assert!(line.starts_with(planned), "{line}");
+        // The refused plan is still there, to be made again.
+        still.keys("esc").shows(hint).shows("ctrl-r plan again");
+    }
+    for key in ["P", "R", "H", "s"] {
+        refused(held())
+            .keys(key)
+            .shows("has no effect on this screen");
+    }
+    refused(held()).keys("T").shows("has no action here");
 }
 
 #[test]
@@ -66,12 +177,13 @@ fn a_copied_command_names_the_target_on_every_screen() {
     }
 }
 
-/// Verbs that messages put behind a key.
-const VERBS: [&str; 9] = [
-    "copies", "clears", "searches", "scrolls", "quits", "lists", "plans", "shows", "goes",
+/// Verbs that follow a key in messages.
+const VERBS: [&str; 16] = [
+    "clears", "comes", "copies", "deploys", "goes", "lists", "marks", "opens", "plans", "quits",
+    "removes", "returns", "scrolls", "searches", "shows", "switches",
 ];
 
-/// Returns the words before the verbs of messages that look like keys.
+/// Returns the words that stand before these verbs and look like keys.
 fn named_keys(screen: &str) -> Vec<String> {
     let words: Vec<&str> = screen.split_whitespace().collect();
     let pairs = words.windows(2).filter(|pair| VERBS.contains(&pair[1]));
@@ -88,33 +200,62 @@ fn named_keys(screen: &str) -> Vec<String> {
 #[test]
 fn every_key_that_a_message_names_is_one_of_the_keymap() {
     let mut found = 0;
-    for (name, mut still) in screens() {
-        still.model.look.keymap = Keymap::built_in("emacs").unwrap();
-        // An unbound key, the filter of a screen without one, and an interrupt each say something.
-        for keys in ["", "f12", "ctrl-s", "ctrl-g ctrl-c"] {
-            if name == "help" && !keys.is_empty() {
-                continue;
-            }
-            still = still.keys(keys);
-            let modes = still.model.front().modes();
-            let known = still.model.look.keymap.listing(modes).into_iter();
-            let known: Vec<String> = known.map(|(keys, ..)| keys).collect();
-            let screen = still.screen();
-            for key in named_keys(&screen) {
-                let is_bound =
-                    |known: &String| *known == key || known.ends_with(&format!(" {key}"));
-                assert!(known.iter().any(is_bound), "{name} {keys}: {key}\n{screen}");
-                found += 1;
-            }
+    for keymap in ["default", "emacs"] {
+        for at in 0..screens().len() {
+            found += named_keys_work(keymap, at);
         }
     }
-    assert!(found > 3, "{found}");
+    assert!(found > 10, "{found}");
     let mut log = with_tasks(still()).keys("g l");
     log.model.look.keymap = Keymap::built_in("emacs").unwrap();
     log.shows("alt-w copies the bowline command, alt-c the kubectl command");
     let mut quits = still();
     quits.model.look.keymap = Keymap::built_in("emacs").unwrap();
     quits.keys("ctrl-c").shows("ctrl-x k quits bowline");
+}
+
+/// Presses every key that the messages of a screen name: each must have an effect there. Returns their number.
+fn named_keys_work(keymap: &str, at: usize) -> usize {
+    let mut found = 0;
+    let (filter, cancel) = match keymap {
+        "emacs" => ("ctrl-s", "ctrl-g ctrl-c"),
+        _ => ("/", "esc ctrl-c"),
+    };
+    // An unbound key, a filter on a screen without one, and an interrupt each show a notice.
+    let steps = ["", "f12", filter, cancel];
+    let open = |count: usize| {
+        let (name, mut still) = screens().swap_remove(at);
+        still.model.look.keymap = Keymap::built_in(keymap).unwrap();
+        for keys in steps.iter().take(count) {
+            still = still.keys(keys);
+        }
+        (name, still)
+    };
+    for count in 1..=steps.len() {
+        let (name, still) = open(count);
+        if name == "help" && count > 1 {
+            break;
+        }
+        let modes = still.model.front().modes();
+        let known = still.model.look.keymap.listing(modes).into_iter();
+        let known: Vec<String> = known.map(|(keys, ..)| keys).collect();
+        let screen = still.screen();
+        for key in named_keys(&screen) {
+            let is_bound = |known: &&String| **known == key || known.ends_with(&format!(" {key}"));
+            let Some(keys) = known.iter().find(is_bound) else {
+                panic!("{keymap} {name} {count}: {key} is not bound\n{screen}");
+            };
+            let after = open(count).1.keys(keys).screen();
+            for idle in ["has no action here", "has no effect on this screen"] {
+                assert!(
+                    !after.contains(idle),
+                    "{keymap} {name}: {keys}\n{screen}\n{after}"
+                );
+            }
+            found += 1;
+        }
+    }
+    found
 }
 
 #[test]
@@ -131,7 +272,7 @@ fn a_list_of_texts_says_that_it_has_no_fields() {
         .keys("/")
         .keys("\"!env:x \"")
         .shows("this list has no field env:");
-    // In quotes it is a text.
+    // In quotes, it is plain text.
     let quoted = still().keys("g c").keys("/").keys("\"\"health:x\"\"");
     quoted.keys("enter").hides("has no field");
 }
@@ -144,7 +285,7 @@ fn namespaces_are_asked_for_once_while_their_name_is_typed() {
             .filter(|effect| matches!(effect, Effect::Namespaces(_)))
             .count()
     };
-    // Pasted, so that the argument is never empty.
+    // Pasted, so that the argument is not empty.
     let still = still().keys(":");
     let still = still.tell(Event::Paste("ns sh".to_owned()));
     assert_eq!(asked(&still), 1);

@@ -1,4 +1,4 @@
-//! Links: what leads somewhere when it is clicked, in the bytes that a terminal gets.
+//! Links: the cells that open an address on a click, in the bytes that a terminal gets.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -26,7 +26,7 @@ impl Write for Wire {
     }
 }
 
-/// Returns the addresses that cells lead to, as they are written.
+/// Returns the addresses of the links, in the order of the bytes.
 fn leads(still: &Still) -> Vec<String> {
     let (width, height) = still.model.size;
     let wire = Wire::default();

@@ -1,11 +1,11 @@
-//! What is held and what is marked, as lists show it.
+//! Holds and marks, as lists show them.
 
 use serde_json::json;
 
 use super::data::shop;
 use super::still;
 use crate::engine::world::Event;
-use crate::engine::world::fixture::pin;
+use crate::subjects::release_pin::fixture::pin;
 use crate::tui::still::Still;
 
 #[test]
@@ -20,7 +20,7 @@ fn a_hold_that_has_ended_is_shown_as_expired() {
     world.pins(Event::Applied(held));
     let still = Still::of(world).hides("⚓").shows("v3.0.9 †");
     let still = still.keys("g g j j").shows("ledger in production");
-    let still = still.shows("Held by mei expired 13:00:00");
+    let still = still.shows("Held by mei, expired 13:00:00");
     still.keys("g p").shows("† expired");
 }
 
@@ -39,7 +39,7 @@ fn what_is_marked_in_several_environments_is_not_taken_for_nothing() {
 #[test]
 fn a_promotion_with_two_pipelines_names_the_fault() {
     let mut still = super::still();
-    let mut other = crate::engine::world::fixture::pipeline(&[]);
+    let mut other = crate::subjects::release_pin::fixture::pipeline(&[]);
     other.metadata.name = Some("other".to_owned());
     still
         .world

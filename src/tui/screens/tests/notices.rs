@@ -1,6 +1,6 @@
 //! Messages, sort arrows, marks and ASCII mode on every screen.
 
-use crate::engine::world::fixture::at;
+use crate::subjects::release_pin::fixture::at;
 use crate::tui::effect::Answer;
 use crate::tui::model::{Event, Level};
 use crate::tui::pen;
@@ -110,4 +110,37 @@ fn every_list_says_what_is_marked_bad() {
     let command = still().keys(":").keys("\"rollback \"");
     command.shows("marked bad");
     opened("g v").shows("v1.2.2 bad");
+}
+
+#[test]
+fn a_message_goes_away_with_its_cause() {
+    let command = |still: Still, line: &str| {
+        let line = format!("\"{line}\"");
+        still.keys(":").keys(&line).keys("enter")
+    };
+    let mistaken = || command(Still::fleet(), "at 25:99").shows("25:99");
+    command(mistaken(), "at yesterday").hides("25:99");
+    for keys in ["j", "s", "g r", "R", "H esc", ": esc", "/ esc", "g t"] {
+        mistaken().keys(keys).hides("25:99");
+    }
+    // The first key of a chord does nothing yet.
+    let chord = mistaken().keys("g");
+    assert!(chord.model.notice.is_some());
+    // A screen that opens by itself shows no message of the screen before.
+    let planned = rolled_back(command(Still::fleet(), "cart").keys("R"));
+    planned.hides("unknown command");
+}
+
+#[test]
+fn a_choice_says_that_it_has_more_rows_and_shows_the_chosen_one() {
+    let still = Still::fleet().tell(Event::Resize(40, 10)).keys("H");
+    let still = still.shows("1 to 5 of 6").hides("7 days");
+    let still = still
+        .keys("j j j j j")
+        .shows("6 7 days")
+        .shows("2 to 6 of 6");
+    still
+        .tell(Event::Resize(80, 24))
+        .shows("6 7 days")
+        .hides("of 6");
 }

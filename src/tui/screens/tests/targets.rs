@@ -1,9 +1,9 @@
-//! Other targets: a connection beside the one that is shown, and tasks of a target that was left.
+//! Other targets: a connection while the old target is still shown, and tasks of a target that the user left.
 
 use super::{copied, still, with_tasks};
 use crate::connect::Address;
 use crate::engine::world::Event as Told;
-use crate::engine::world::fixture::{outcomes, pin, unready};
+use crate::subjects::release_pin::fixture::{outcomes, pin, unready};
 use crate::tui::effect::Effect;
 use crate::tui::model::{Event, Ground};
 use crate::tui::screens::Screen;
@@ -18,7 +18,7 @@ fn elsewhere() -> Ground {
     }
 }
 
-/// Asks for a connection to another context; returns the ticket of it.
+/// Requests a connection to another context; returns its ticket.
 fn connecting(still: Still) -> (Still, u64) {
     let still = still.keys(":").keys("\"ctx prod-us\"").keys("enter");
     let ticket = still.effects.iter().rev().find_map(|effect| match effect {
@@ -65,7 +65,7 @@ fn esc_and_ctrl_c_drop_a_connection() {
         assert!(
             matches!(still.effects.last(), Some(Effect::Cancel(dropped)) if *dropped == ticket)
         );
-        // An answer that is under way already changes nothing.
+        // An answer that arrives after the cancellation changes nothing.
         let still = arrived(still, ticket).hides("now in prod-us");
         assert!(!switches(&still), "{key}");
     }
@@ -98,7 +98,7 @@ fn a_connection_waits_while_a_line_is_typed() {
 fn the_tasks_of_a_target_that_was_left_are_frozen() {
     let (still, ticket) = connecting(with_tasks(still()));
     let mut still = arrived(still, ticket);
-    // In the other target the same ReleasePin is ready in the same revision.
+    // In the other target, a ReleasePin of the same name is ready in the same revision.
     still.world = crate::tui::still::fleet();
     let ready = outcomes(
         pin("checkout-service", "production", "v1.2.3"),
@@ -122,7 +122,7 @@ fn the_tasks_of_a_target_that_was_left_are_frozen() {
 #[test]
 fn a_recreated_pin_is_not_the_one_that_a_task_changed() {
     let mut still = with_tasks(still());
-    let key = crate::engine::world::fixture::key("checkout-service-production");
+    let key = crate::subjects::release_pin::fixture::key("checkout-service-production");
     let mut rolling = Rolling::new(&key, 1, "checkout-service-v1.2.3");
     rolling.uid = Some("checkout-service-production".into());
     still.model.tasks[2].state = State::Rolling(vec![rolling]);
@@ -145,11 +145,11 @@ fn a_recreated_pin_is_not_the_one_that_a_task_changed() {
 #[test]
 fn a_screen_that_was_left_follows_the_read_model() {
     let mut still = still().keys("g r").shows("20 releases").keys("esc");
-    let gone = crate::engine::world::fixture::release("cart", "v0.8.6", 1);
+    let gone = crate::subjects::release_pin::fixture::release("cart", "v0.8.6", 1);
     still.world.releases(Told::Deleted(gone));
     let touched = crate::engine::world::feed::Touched {
-        source: crate::engine::world::Source::Releases,
-        key: Some(crate::engine::world::fixture::key("cart-v0.8.6")),
+        source: crate::engine::world::Source::RELEASES,
+        key: Some(crate::subjects::release_pin::fixture::key("cart-v0.8.6")),
         component: Some("cart".into()),
     };
     still

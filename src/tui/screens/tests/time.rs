@@ -1,16 +1,15 @@
-//! The matrix as of a moment, and the changes near the start of an incident.
+//! The matrix at a past time, and the changes around the start of an incident.
 
 use serde_json::json;
 
 use super::data::record;
 use super::still;
-use crate::engine::world::Event as Told;
 use crate::engine::world::feed::Touched;
-use crate::engine::world::fixture::{at, key, outcomes, pin, pipeline, release, unready};
-use crate::engine::world::{Source, World};
+use crate::engine::world::{Event as Told, Source};
+use crate::subjects::release_pin::fixture::{at, key, outcomes, pin, pipeline, release, unready};
 use crate::tui::effect::{Answer, Effect};
 use crate::tui::model::Event;
-use crate::tui::still::{LARGE_SIZES, LOOKS, Still};
+use crate::tui::still::{LARGE_SIZES, LOOKS, Still, promoted};
 
 fn since(line: &str) -> Still {
     let line = format!("\"since {line}\"");
@@ -37,7 +36,7 @@ fn a_record_that_cannot_be_read_says_why() {
         .shows("cannot read the audit trail: nobody may list auditentries");
 }
 
-/// Opens the matrix as of a time of the day.
+/// Opens the matrix at a past time of day.
 fn as_of(still: Still, time: &str) -> Still {
     let line = format!("\"at {time}\"");
     still
@@ -59,12 +58,12 @@ fn a_past_moment_shows_its_own_totals_health_and_names() {
     let still = still
         .shows("At 12:00:00 v1.2.1 ran there, deployed by tom at 08:00:00")
         .hides("CrashLoopBackOff");
-    // The footer names the keys of the past, and no key that plans.
+    // The footer lists the keys of the past, and none that opens a plan.
     let still = still
         .shows("[ previous change  ] next change  t present")
         .hides("P promote");
     still.golden_in("matrix-past", &LARGE_SIZES, &LOOKS);
-    // After the promotion the name is red and the total counts it.
+    // After the promotion, the name is red and the total includes it.
     as_of(self::still(), "13:50")
         .shows("AS OF 13:50:00")
         .shows("1 degraded")
@@ -97,7 +96,7 @@ fn the_record_that_loads_is_named_until_it_is_there() {
 
 #[test]
 fn kinds_that_are_still_listed_are_named() {
-    let mut world = World::new();
+    let mut world = crate::subjects::read_model();
     world.pins(Told::Applied(pin("cart", "production", "v1")));
     Still::of(world)
         .shows("loading ReleasePins and 4 more")
@@ -108,7 +107,7 @@ fn kinds_that_are_still_listed_are_named() {
 fn what_happens_now_does_not_change_a_past_moment() {
     let mut still = as_of(still(), "12:00");
     let before = still.screen();
-    // cart fails in staging from now on, and a component is new.
+    // cart now fails in staging, and a component is new.
     let failing = unready(
         pin("cart", "staging", "v0.9.0"),
         "Degraded",
@@ -128,8 +127,8 @@ fn what_happens_now_does_not_change_a_past_moment() {
         component: Some(component.into()),
     };
     let still = still.tell(Event::World(vec![
-        touched(Source::Pins, "cart-staging", "cart"),
-        touched(Source::Releases, "newcomer-v1", "newcomer"),
+        touched(Source::RELEASE_PINS, "cart-staging", "cart"),
+        touched(Source::RELEASES, "newcomer-v1", "newcomer"),
     ]));
     assert_eq!(still.screen().lines().nth(1), before.lines().nth(1));
     let still = still.hides("newcomer").hides("0 of 3 ready");
@@ -202,4 +201,68 @@ fn the_pipeline_faults_of_today_are_not_drawn_over_the_past() {
         .tell(Event::World(Vec::new()))
         .shows("2 DeploymentPipelines (default, other)");
     as_of(still, "12:00").hides("DeploymentPipelines");
+}
+
+#[test]
+fn a_past_matrix_opens_nothing_of_the_present() {
+    let then = || as_of(still(), "13:50");
+    for (keys, words) in [
+        (
+            "P",
+            "this is the past: esc returns to the present, where you can plan",
+        ),
+        ("R", "this is the past"),
+        ("H", "this is the past"),
+        ("U", "this is the past"),
+        ("D", "this is the past"),
+        ("B", "this is the past"),
+        ("A", "this is the past"),
+        ("Z", "this is the past"),
+        ("X", "this is the past"),
+        (
+            "g r",
+            "this is the past: esc returns to the present, where you can open the list",
+        ),
+        ("g p", "this is the past"),
+        ("g s", "this is the past"),
+        ("g c", "this is the past"),
+    ] {
+        let still = then().keys(keys).shows(words).shows("AS OF 13:50:00");
+        assert_eq!(still.model.stack.len(), 1, "{keys}");
+    }
+    for line in [
+        "promote production",
+        "deploy cart-v0.9.0",
+        "rollback cart-v0.8.7",
+        "pin 4h",
+        "hold 4h",
+        "unpin",
+        "collect",
+        "undo",
+        "releases",
+    ] {
+        let line = format!("\"{line}\"");
+        let still = then().keys(":").keys(&line).keys("enter");
+        let still = still.shows("this is the past").shows("AS OF 13:50:00");
+        assert_eq!(still.model.stack.len(), 1, "{line}");
+    }
+    let jumped = then().keys("ctrl-p").keys("\"searchv770\"").keys("enter");
+    jumped.shows("this is the past").shows("AS OF");
+    let copied = then().keys("Y");
+    let line = super::copied(&copied).unwrap();
+    assert!(
+        line.starts_with("bowline history checkout-service --environment production "),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_past_cell_opens_its_revision_of_that_time() {
+    for keys in ["enter", "g v", "g o"] {
+        as_of(still(), "12:00")
+            .keys(keys)
+            .shows("checkout-service in production  at 12:00:00 it was at revision 1;")
+            .answer(|_| Answer::Revisions(Ok(Box::new(promoted()))))
+            .shows("▸ 1 ");
+    }
 }

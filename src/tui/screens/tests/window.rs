@@ -1,7 +1,7 @@
-//! The window of the matrix: it moves only where the cursor would leave it.
+//! The window of the matrix: it scrolls only when the cursor would leave it.
 
 use crate::engine::world::Event;
-use crate::engine::world::fixture::{self, pin, release};
+use crate::subjects::release_pin::fixture::{self, pin, release};
 use crate::tui::still::Still;
 
 /// A hundred components, `c00` to `c99`.
@@ -17,7 +17,7 @@ fn many() -> Still {
     still
 }
 
-/// Presses keys one by one, each of which is drawn.
+/// Presses keys one by one, and draws after each.
 fn drawn(mut still: Still, keys: &str) -> Still {
     for key in keys.split(' ') {
         still = still.keys(key);
@@ -34,7 +34,7 @@ fn the_rows_stay_until_the_cursor_reaches_an_end_of_them() {
         .map(|number| format!("c{number:02} "))
         .find(|name| still.screen().contains(name.as_str()))
         .unwrap();
-    // Up again, the rows stay where they are, until the cursor is on the first of them.
+    // Moving up does not scroll the rows until the cursor is on the first visible one.
     let still = drawn(still, "k k k k k").shows("c99").shows(&first);
     let still = drawn(still, "ctrl-u ctrl-u ctrl-u ctrl-u").hides("c99");
     still.shows("\u{25b8} c");

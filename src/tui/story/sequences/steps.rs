@@ -1,4 +1,4 @@
-//! The steps of a sequence, as they follow from a seed.
+//! The steps of a sequence, computed from a seed.
 
 pub(super) const PLACES: [(&str, &str); 6] = [
     ("cart", "dev"),
@@ -9,7 +9,7 @@ pub(super) const PLACES: [(&str, &str); 6] = [
     ("ledger", "prod"),
 ];
 
-/// Numbers that follow from a seed.
+/// Random numbers from a seed.
 pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
@@ -43,7 +43,7 @@ pub(super) enum Step {
     Keys(&'static str),
     /// A command that opens no plan.
     Command(&'static str),
-    /// A plan, which is confirmed, or cancelled once it is shown.
+    /// A plan that is confirmed, or cancelled after it is shown.
     Plan {
         keys: &'static str,
         confirm: bool,
@@ -57,21 +57,21 @@ pub(super) enum Step {
     Cancelled(&'static str),
     Resize(u16, u16),
     Foreign(Foreign),
-    /// Seconds that pass.
+    /// A number of seconds passes.
     Time(i64),
 }
 
-/// Something that somebody else does, or a controller.
+/// A change by another user or a controller.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Foreign {
     Moves(usize),
     Settles(usize),
-    /// The controller writes the missing AuditEntries, and then the status.
+    /// The controller writes the missing audit entries, and then the status.
     Records(usize),
-    /// The controller writes a snapshot, and names it in the status or does not.
+    /// The controller writes a snapshot; the flag says whether the status names it.
     Snapshots(usize, bool),
     Fails(usize, &'static str),
-    /// A hold that ends after some seconds, and may fix a release.
+    /// A hold, which may expire after some seconds and may fix a release.
     Holds(usize, Option<i64>, bool),
     Lifts(usize),
     Releases(usize),

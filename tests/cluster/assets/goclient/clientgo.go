@@ -206,7 +206,7 @@ func typed(ctx context.Context, on *target, contentType string) error {
 	return expect("not found", apierrors.IsNotFound(err), true)
 }
 
-// typedKinds sends every kind of object that a data plane has through protobuf and back.
+// typedKinds sends an object of every data plane kind as protobuf, and reads it back.
 func typedKinds(ctx context.Context, on *target) error {
 	client, in := on.typed(), on.namespace
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
@@ -848,7 +848,7 @@ func metadataOnly(ctx context.Context, on *target) error {
 	}
 }
 
-// follow changes things while an informer looks, and waits until it has seen them.
+// follow changes objects while an informer watches, and waits until it has seen the changes.
 func follow(ctx context.Context, informer cache.SharedIndexInformer, start func(), create, change, remove func() error) error {
 	events := make(chan string, 64)
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{

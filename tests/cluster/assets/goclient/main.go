@@ -1,5 +1,5 @@
 // Command goclient uses an API server as programs written in Go do, with client-go and with
-// controller-runtime, and says for each promise whether it holds.
+// controller-runtime, and prints for each check whether it passed.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// check is one promise.
+// check is one tested behaviour of the API.
 type check struct {
 	name string
 	run  func(ctx context.Context, on *target) error
@@ -78,7 +78,7 @@ func try(each check, config *rest.Config) (err error) {
 	return each.run(ctx, on)
 }
 
-// expect tells what came where something else was expected.
+// expect returns an error if the actual value differs from the expected one.
 func expect[T comparable](what string, got, want T) error {
 	if got != want {
 		return fmt.Errorf("%s is %v and not %v", what, got, want)

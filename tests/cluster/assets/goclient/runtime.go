@@ -159,7 +159,8 @@ func runtimeApply(ctx context.Context, on *target) error {
 
 const finalizer = "goclient.example/keep"
 
-// reconciler keeps a ConfigMap for each pin, and a finalizer on the pin until that is gone.
+// reconciler keeps a ConfigMap for each ReleasePin, and a finalizer on the ReleasePin until the ConfigMap
+// is deleted.
 type reconciler struct {
 	client.Client
 	namespace string

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Types whose JSON is not the JSON of their fields.
+// Types with a JSON form of their own, which is not an object with their fields.
 var special = map[reflect.Type]string{
 	reflect.TypeFor[metav1.Time]():                                "time",
 	reflect.TypeFor[metav1.MicroTime]():                           "microtime",
@@ -164,7 +164,7 @@ func structure(t reflect.Type, types map[string][]string) string {
 	return name
 }
 
-// printTable writes one type in a line, so that a change is a small diff.
+// printTable writes each type on one line, so that a change gives a small diff.
 func printTable(kinds map[string]string, types map[string][]string) error {
 	line := func(names []string, value func(string) any) (string, error) {
 		sort.Strings(names)

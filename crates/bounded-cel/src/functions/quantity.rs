@@ -1,0 +1,123 @@
+//! Kubernetes quantities, stored exactly in billionths.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use super::super::CelError;
+use super::super::value::Val;
+use super::{Function, mismatch};
+use crate::quantity::{ONE, Parts};
+
+/// An amount of a resource.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Quantity {
+    /// In billionths of the unit.
+    amount: i128,
+    /// Whether it is written as an integer; for Kubernetes, `2000m` and `1.5Gi` are not.
+    is_integer: bool,
+}
+
+impl PartialEq for Quantity {
+    fn eq(&self, other: &Self) -> bool {
+        self.amount == other.amount
+    }
+}
+
+impl Eq for Quantity {}
+
+impl PartialOrd for Quantity {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Quantity {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.amount.cmp(&other.amount)
+    }
+}
+
+impl Quantity {
+    /// Parses `100m`, `1.5Gi`, `2e3`; rounds up to billionths.
+    fn parse(text: &str) -> Option<Self> {
+        let parts = Parts::parse(text)?;
+        Some(Self {
+            amount: parts.amount()?,
+            is_integer: parts.is_integer(),
+        })
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (unit, suffix) in [(ONE, ""), (1_000_000, "m"), (1000, "u")] {
+            if self.amount % unit == 0 {
+                return write!(f, "{}{suffix}", self.amount / unit);
+            }
+        }
+        write!(f, "{}n", self.amount)
+    }
+}
+
+/// The functions of a single quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Question {
+    AsApproximateFloat,
+    AsInteger,
+    IsInteger,
+    Sign,
+}
+
+impl Question {
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "asApproximateFloat" => Self::AsApproximateFloat,
+            "asInteger" => Self::AsInteger,
+            "isInteger" => Self::IsInteger,
+            "sign" => Self::Sign,
+            _ => return None,
+        })
+    }
+}
+
+/// Calls a function on quantities.
+pub(super) fn call<'a>(function: Function, args: &[Val<'a>]) -> Result<Val<'a>, CelError> {
+    use Function as F;
+    Ok(match (function, args) {
+        (F::IsQuantity, [Val::Text(text)]) => Val::Bool(Quantity::parse(text).is_some()),
+        (F::IsQuantity, [_]) => Val::Bool(false),
+        (F::ToQuantity, [Val::Text(text)]) => match Quantity::parse(text) {
+            Some(quantity) => Val::Quantity(quantity),
+            None => return Err(CelError::failed("the value is no quantity (as in 1.5Gi)")),
+        },
+        (F::QuantityIs(question), [Val::Quantity(quantity)]) => match question {
+            Question::IsInteger => Val::Bool(quantity.is_integer),
+            Question::AsInteger if quantity.is_integer => Val::Int((quantity.amount / ONE) as i64),
+            Question::AsInteger => {
+                return Err(CelError::failed("cannot convert value to integer"));
+            }
+            Question::AsApproximateFloat => Val::Double(quantity.amount as f64 / ONE as f64),
+            Question::Sign => Val::Int(quantity.amount.signum() as i64),
+        },
+        (F::QuantityAdd | F::QuantitySubtract, [Val::Quantity(a), other]) => {
+            let (other, is_integer) = match other {
+                Val::Quantity(b) => (b.amount, a.is_integer && b.is_integer),
+                Val::Int(int) => (i128::from(*int) * ONE, a.is_integer),
+                _ => return Err(mismatch("add", args)),
+            };
+            let other = if function == F::QuantityAdd {
+                other
+            } else {
+                -other
+            };
+            Val::Quantity(Quantity {
+                amount: a.amount.saturating_add(other),
+                is_integer,
+            })
+        }
+        (F::QuantityCompare, [Val::Quantity(a), Val::Quantity(b)]) => Val::Int(a.cmp(b) as i64),
+        (F::QuantityIsGreater, [Val::Quantity(a), Val::Quantity(b)]) => Val::Bool(a > b),
+        (F::QuantityIsLess, [Val::Quantity(a), Val::Quantity(b)]) => Val::Bool(a < b),
+        _ => return Err(mismatch("quantity function", args)),
+    })
+}

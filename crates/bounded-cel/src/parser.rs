@@ -1,0 +1,69 @@
+//! Threads for the parser, which needs a very large stack.
+//!
+//! The parser recurses once per step of a chain like `a.b.c`: less than 4 KiB of stack per byte of source,
+//! measured unoptimised. A level of brackets needs some hundred KiB, and the parser accepts 96 levels. A
+//! thread with such a stack costs more than parsing a normal expression, so a few threads are reused.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+const STACK_PER_BYTE: usize = 8 << 10;
+const STACK_AT_LEAST: usize = 64 << 20;
+/// The longest source, in bytes, that a reused thread can parse.
+const LONGEST: usize = 16 << 10;
+/// The number of threads to keep.
+const KEPT: usize = 4;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The idle threads.
+static IDLE: Mutex<Vec<Sender<Job>>> = Mutex::new(Vec::new());
+
+/// Runs work for a source of this length on a thread with a large enough stack; the error says why no thread
+/// could be started.
+pub(super) fn run<T: Send + 'static>(
+    length: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, String> {
+    let (give, take) = channel();
+    let job: Job = Box::new(move || {
+        // The parsed tree is dropped here too, because dropping recurses like parsing.
+        let _ = give.send(catch_unwind(AssertUnwindSafe(work)));
+    });
+    let worker = match length <= LONGEST {
+        true => idle().pop(),
+        false => None,
+    };
+    let worker = match worker {
+        Some(worker) => worker,
+        None => start(length)?,
+    };
+    let gave_up = || "the parser gave up".to_owned();
+    worker.send(job).map_err(|_| gave_up())?;
+    let result = take.recv().map_err(|_| gave_up())?.map_err(|_| gave_up());
+    if length <= LONGEST {
+        let mut idle = idle();
+        if idle.len() < KEPT {
+            idle.push(worker);
+        }
+    }
+    result
+}
+
+fn idle() -> std::sync::MutexGuard<'static, Vec<Sender<Job>>> {
+    IDLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts a thread that works until its sender is dropped.
+fn start(length: usize) -> Result<Sender<Job>, String> {
+    let (worker, jobs): (Sender<Job>, Receiver<Job>) = channel();
+    let stack = STACK_AT_LEAST.saturating_add(length.max(LONGEST).saturating_mul(STACK_PER_BYTE));
+    thread::Builder::new()
+        .name("cel-parser".to_owned())
+        .stack_size(stack)
+        .spawn(move || jobs.into_iter().for_each(|job| job()))
+        .map_err(|error| format!("no thread to parse on: {error}"))?;
+    Ok(worker)
+}

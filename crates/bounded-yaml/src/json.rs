@@ -1,0 +1,83 @@
+//! Streams of JSON values, as Kubernetes tools read them: one object after the other, without separators.
+//!
+//! The YAML parser accepts only one JSON value, and no tab before a key. So this module splits a stream into
+//! its values, and replaces tabs between tokens by the same number of spaces: every offset stays valid in the
+//! text.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde::de::IgnoredAny;
+
+/// A part of a text that is parsed separately.
+pub(super) struct Part<'t> {
+    /// The offset of the part in bytes.
+    pub(super) start: usize,
+    /// The number of lines before the part.
+    pub(super) lines: usize,
+    pub(super) text: Cow<'t, str>,
+}
+
+/// Splits a text without a byte order mark into the parts that are parsed separately.
+pub(super) fn parts(text: &str) -> Vec<Part<'_>> {
+    let Some(values) = values(text) else {
+        return vec![Part {
+            start: 0,
+            lines: 0,
+            text: text.into(),
+        }];
+    };
+    let mut lines = 0;
+    let part = |range: Range<usize>| {
+        let start = range.start;
+        let said = text.get(range).unwrap_or_default();
+        let part = Part {
+            start,
+            lines,
+            text: without_tabs(said),
+        };
+        lines += said.matches('\n').count();
+        part
+    };
+    values.into_iter().map(part).collect()
+}
+
+/// Returns whether a text is a stream of JSON objects.
+pub(super) fn is_json(text: &str) -> bool {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    values(text).is_some()
+}
+
+/// Returns the ranges of the values in a stream of JSON objects, each with the spaces before it; None for
+/// other texts.
+fn values(text: &str) -> Option<Vec<Range<usize>>> {
+    if !text.trim_start().starts_with('{') {
+        return None;
+    }
+    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
+    let mut found: Vec<Range<usize>> = Vec::new();
+    while let Some(value) = stream.next() {
+        value.ok()?;
+        let start = found.last().map_or(0, |last| last.end);
+        found.push(start..stream.byte_offset());
+    }
+    Some(found)
+}
+
+/// Replaces the tabs between the tokens of a JSON value by spaces.
+fn without_tabs(text: &str) -> Cow<'_, str> {
+    if !text.contains('\t') {
+        return text.into();
+    }
+    let (mut quoted, mut escaped) = (false, false);
+    let replace = |c: char| {
+        let is_quote = c == '"' && !escaped;
+        escaped = quoted && c == '\\' && !escaped;
+        quoted ^= is_quote;
+        match c {
+            '\t' if !quoted => ' ',
+            c => c,
+        }
+    };
+    text.chars().map(replace).collect()
+}

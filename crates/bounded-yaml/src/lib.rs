@@ -1,0 +1,177 @@
+//! Reads foreign YAML under limits, edits it, and writes YAML.
+//!
+//! - [`documents`] reads a text as JSON values. The size, the depth, the number of nodes and the copies that
+//!   aliases make are limited ([`Limits`]). JSON is YAML, so this function also reads JSON, including streams
+//!   of several JSON objects.
+//! - [`edit`] changes one document of a text and keeps all other bytes, including comments.
+//! - [`write()`] writes a JSON value as YAML that every reader reads alike.
+//!
+//! The reader refuses texts that two YAML readers read differently: a plain scalar with another meaning in
+//! YAML 1.1 (kubectl, Helm, PyYAML) than in YAML 1.2, and a key that occurs twice in a map. It also refuses
+//! merge keys (`<<`), tags other than the core tags, keys that are not scalars, numbers that JSON cannot hold,
+//! and `1e3` (also in JSON), because YAML 1.1 reads it as text. Dates stay strings, as in all Kubernetes tools.
+//!
+//! Values carry no comments, and this crate knows no schema.
+
+pub mod edit;
+mod json;
+mod read;
+mod scalar;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+pub use read::{documents, documents_with};
+pub use write::{Block, Spot, block_head, block_line, key_lines, leaf, leaf_lines, open, write};
+
+/// One document of a YAML stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Document {
+    /// The content of the document as JSON.
+    pub value: Value,
+    /// The line, from 1, on which its content begins.
+    pub line: usize,
+}
+
+/// The limits of one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The size of the text in bytes.
+    pub bytes: usize,
+    /// The largest nesting depth of maps and lists, after the expansion of aliases.
+    pub depth: usize,
+    /// The number of scalars, maps and lists in all documents, after the expansion of aliases.
+    pub nodes: usize,
+    /// The bytes of text that anchors and aliases may copy.
+    pub alias_bytes: usize,
+    /// The number of documents.
+    pub documents: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            bytes: 8 << 20,
+            depth: 100,
+            nodes: 500_000,
+            alias_bytes: 8 << 20,
+            documents: 4096,
+        }
+    }
+}
+
+/// A position in a named text; lines and columns count from 1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file or source, as the caller named it.
+    pub origin: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+}
+
+impl Place {
+    /// Returns the position of an offset in bytes.
+    pub fn of(origin: &str, text: &str, offset: usize) -> Self {
+        let before = text.get(..offset).unwrap_or(text);
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Self {
+            origin: origin.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before.get(start..).unwrap_or_default().chars().count() + 1,
+        }
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}:{}", self.origin, self.line, self.column)
+    }
+}
+
+/// The reason why the reader refuses a text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum YamlError {
+    /// The text is larger than the limit.
+    #[error("{origin}: {size} bytes are more than the limit of {limit}; split the file")]
+    TooLarge {
+        /// The file or source, as the caller named it.
+        origin: String,
+        /// The size of the text in bytes.
+        size: usize,
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// The text is not YAML.
+    #[error("{place}: {message}")]
+    Syntax {
+        /// The position of the error.
+        place: Place,
+        /// The message of the parser.
+        message: String,
+    },
+    /// A limit on depth, nodes, aliases or documents is exceeded.
+    #[error("{place}: more than {limit} {what}; split or simplify the file")]
+    Limit {
+        /// The position at which the limit is exceeded.
+        place: Place,
+        /// The things that are limited.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+    },
+    /// A plain scalar that YAML 1.1 and YAML 1.2 read differently.
+    #[error(
+        "{place}: {text} is {old} in YAML 1.1 and {new} in YAML 1.2; quote it ('{text}') or write {instead}"
+    )]
+    Ambiguous {
+        /// The position of the scalar.
+        place: Place,
+        /// The scalar, shortened.
+        text: String,
+        /// The meaning in YAML 1.1.
+        old: &'static str,
+        /// The meaning in YAML 1.2.
+        new: &'static str,
+        /// A notation that means the same in both.
+        instead: &'static str,
+    },
+    /// A map contains a key twice.
+    #[error("{place}: key {key} stands twice in the same map (first on line {first}); remove one")]
+    Duplicate {
+        /// The position of the second key.
+        place: Place,
+        /// The key, shortened.
+        key: String,
+        /// The line of the first key.
+        first: usize,
+    },
+    /// A feature of YAML that this crate does not support.
+    #[error("{place}: {what}; {hint}")]
+    Unsupported {
+        /// The position of the feature.
+        place: Place,
+        /// The feature.
+        what: String,
+        /// The advice for the user.
+        hint: &'static str,
+    },
+}
+
+impl YamlError {
+    /// Returns the position of the error, if it has one.
+    pub fn place(&self) -> Option<&Place> {
+        match self {
+            Self::TooLarge { .. } => None,
+            Self::Syntax { place, .. }
+            | Self::Limit { place, .. }
+            | Self::Ambiguous { place, .. }
+            | Self::Duplicate { place, .. }
+            | Self::Unsupported { place, .. } => Some(place),
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Decides whether a policy or a binding applies to a request.
+
+use serde_json::Value;
+
+/// The operation of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// POST of an object.
+    Create,
+    /// PUT or PATCH of an object that exists.
+    Update,
+    /// DELETE.
+    Delete,
+    /// A connection to a subresource, as of `pods/exec`.
+    Connect,
+}
+
+impl Operation {
+    /// The name of the operation in the rules of a policy.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
+        }
+    }
+}
+
+/// A request as the policies see it.
+pub struct Admission<'a> {
+    /// The operation.
+    pub operation: Operation,
+    /// The API group; empty for the core group.
+    pub group: &'a str,
+    /// The API version in the request.
+    pub version: &'a str,
+    /// The plural name of the resource.
+    pub resource: &'a str,
+    /// The subresource, or empty.
+    pub subresource: &'a str,
+    /// The namespace; None for cluster-scoped objects.
+    pub namespace: Option<&'a str>,
+    /// The object's name; empty if the server will generate it.
+    pub name: &'a str,
+    /// The kind of the object.
+    pub kind: &'a str,
+    /// The object as it would be stored; None for a deletion.
+    pub object: Option<&'a Value>,
+    /// The object that is stored now; None for a creation.
+    pub old_object: Option<&'a Value>,
+    /// The namespace of the object, as an object; None for cluster-scoped objects.
+    pub namespace_object: Option<&'a Value>,
+    /// The name of the user.
+    pub username: &'a str,
+    /// The groups of the user.
+    pub groups: &'a [String],
+    /// Whether the request is a dry run, which stores nothing.
+    pub dry_run: bool,
+    /// Returns whether the user has the permission in the query.
+    pub allowed: &'a dyn Fn(&bounded_cel::AccessQuery) -> bool,
+}
+
+/// The requests that a policy (`matchConstraints`) or a binding (`matchResources`) applies to.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Match {
+    rules: Vec<RequestRule>,
+    excluded: Vec<RequestRule>,
+    object_selector: Selector,
+    namespace_selector: Selector,
+}
+
+#[derive(Debug, Clone)]
+struct RequestRule {
+    groups: Vec<String>,
+    versions: Vec<String>,
+    resources: Vec<String>,
+    operations: Vec<String>,
+    names: Vec<String>,
+    scope: Option<String>,
+}
+
+impl Match {
+    pub(super) fn read(value: &Value) -> Self {
+        Self {
+            rules: rules(value.get("resourceRules")),
+            excluded: rules(value.get("excludeResourceRules")),
+            object_selector: Selector::read(value.get("objectSelector")),
+            namespace_selector: Selector::read(value.get("namespaceSelector")),
+        }
+    }
+
+    pub(super) fn matches(&self, request: &Admission<'_>) -> bool {
+        self.namespace(request)
+            && self.object(request)
+            && !self.excluded.iter().any(|rule| rule.matches(request))
+            && (self.rules.is_empty() || self.rules.iter().any(|rule| rule.matches(request)))
+    }
+
+    fn object(&self, request: &Admission<'_>) -> bool {
+        let matches = |object: Option<&Value>| {
+            object.is_some_and(|object| self.object_selector.matches(labels_of(object)))
+        };
+        self.object_selector.is_empty() || matches(request.object) || matches(request.old_object)
+    }
+
+    fn namespace(&self, request: &Admission<'_>) -> bool {
+        let is_namespace = request.resource == "namespaces" && request.group.is_empty();
+        if self.namespace_selector.is_empty() || request.namespace.is_none() && !is_namespace {
+            return true;
+        }
+        // If the request writes a namespace, its new labels decide.
+        let writes = matches!(request.operation, Operation::Create | Operation::Update);
+        let namespace = match is_namespace && request.subresource.is_empty() {
+            true if writes => request.object,
+            true => request.old_object.or(request.namespace_object),
+            false => request.namespace_object,
+        };
+        self.namespace_selector
+            .matches(namespace.and_then(labels_of))
+    }
+}
+
+impl RequestRule {
+    fn matches(&self, request: &Admission<'_>) -> bool {
+        let any = |items: &[String], wanted: &str| items.iter().any(|i| i == "*" || i == wanted);
+        let is_namespace = request.resource == "namespaces" && request.group.is_empty();
+        let in_namespace = request.namespace.is_some() && !is_namespace;
+        let scope = match self.scope.as_deref() {
+            None | Some("*") => true,
+            Some("Namespaced") => in_namespace,
+            Some("Cluster") => !in_namespace,
+            Some(_) => false,
+        };
+        scope
+            && any(&self.operations, request.operation.as_str())
+            && any(&self.groups, request.group)
+            && any(&self.versions, request.version)
+            && self.resources.iter().any(|rule| {
+                let (resource, subresource) = rule.split_once('/').unwrap_or((rule, ""));
+                (resource == "*" || resource == request.resource)
+                    && (subresource == "*" || subresource == request.subresource)
+            })
+            && (self.names.is_empty() || self.names.iter().any(|name| name == request.name))
+    }
+}
+
+fn rules(value: Option<&Value>) -> Vec<RequestRule> {
+    let list = |rule: &Value, key: &str| -> Vec<String> { strings(rule.get(key)) };
+    value
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .map(|rule| RequestRule {
+            groups: list(rule, "apiGroups"),
+            versions: list(rule, "apiVersions"),
+            resources: list(rule, "resources"),
+            operations: list(rule, "operations"),
+            names: list(rule, "resourceNames"),
+            scope: rule.get("scope").and_then(Value::as_str).map(str::to_owned),
+        })
+        .collect()
+}
+
+fn strings(value: Option<&Value>) -> Vec<String> {
+    let items = value.and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+type Labels = serde_json::Map<String, Value>;
+
+fn labels_of(object: &Value) -> Option<&Labels> {
+    object.get("metadata")?.get("labels")?.as_object()
+}
+
+/// A label selector in the form of the API's objects.
+#[derive(Debug, Clone, Default)]
+struct Selector {
+    requirements: Vec<(String, String, Vec<String>)>,
+}
+
+impl Selector {
+    fn read(value: Option<&Value>) -> Self {
+        let mut requirements = Vec::new();
+        let labels = value
+            .and_then(|v| v.get("matchLabels"))
+            .and_then(Value::as_object);
+        for (key, value) in labels.into_iter().flatten() {
+            let value = value.as_str().unwrap_or_default().to_owned();
+            requirements.push((key.clone(), "In".to_owned(), vec![value]));
+        }
+        let expressions = value
+            .and_then(|v| v.get("matchExpressions"))
+            .and_then(Value::as_array);
+        for expression in expressions.into_iter().flatten() {
+            let field = |key: &str| {
+                expression
+                    .get(key)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
+            requirements.push((
+                field("key"),
+                field("operator"),
+                strings(expression.get("values")),
+            ));
+        }
+        Self { requirements }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.requirements.is_empty()
+    }
+
+    fn matches(&self, labels: Option<&Labels>) -> bool {
+        self.requirements.iter().all(|(key, operator, values)| {
+            let label = labels.and_then(|l| l.get(key)).and_then(Value::as_str);
+            let listed = label.is_some_and(|label| values.iter().any(|v| v == label));
+            match operator.as_str() {
+                "In" => listed,
+                "NotIn" => !listed,
+                "Exists" => label.is_some(),
+                "DoesNotExist" => label.is_none(),
+                _ => false,
+            }
+        })
+    }
+}

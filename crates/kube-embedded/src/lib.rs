@@ -1,0 +1,390 @@
+//! A Kubernetes API in this process: a `tower::Service` over one SQLite file.
+//!
+//! [`Embedded::client`] returns a `kube::Client` for it. The conformance suite runs the same cases against this
+//! API and against a real kube-apiserver. The API serves one user and runs no pods. It has no RBAC: only the
+//! admission policies in the store refuse a write.
+//!
+//! The caller passes in its kinds, admission policies, stamps and clock ([`Setup`]). The objects of some kinds
+//! can live outside the store, for example in files ([`Origin`]).
+
+pub mod admission;
+pub mod apply;
+pub mod builtin;
+pub mod catalog;
+mod collector;
+mod convert;
+mod definitions;
+mod delete;
+mod discovery;
+mod duplicates;
+pub mod encode;
+mod list;
+mod names;
+pub mod object;
+mod openapi;
+mod origin;
+pub mod patch;
+mod protobuf;
+mod reviews;
+pub mod route;
+mod scale;
+pub mod schema;
+pub mod select;
+pub mod service;
+mod setup;
+pub mod sqlite;
+pub mod status;
+mod table;
+mod watch;
+mod write;
+
+use std::path::Path;
+use std::sync::{Arc, RwLock};
+
+use serde_json::{Map, Value};
+
+use catalog::{BINDINGS, Catalog, DEFINITIONS, POLICIES};
+pub use origin::{NotStored, Origin};
+pub use service::Body;
+pub use setup::{Objects, Setup, Stamp, digest};
+pub use sqlite::OpenError;
+use sqlite::{Key, PageRequest, Scope, Store, StoreError};
+use status::Failure;
+pub use table::human_duration;
+
+/// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+/// The API of one file, for one user. Clones share the store.
+#[derive(Clone)]
+pub struct Embedded {
+    shared: Arc<Shared>,
+    user: Arc<User>,
+    clock: Clock,
+}
+
+/// The clock that gives the time of a write.
+pub type Clock = Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
+
+/// The user that the server takes the caller for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The user name.
+    pub name: String,
+    /// The groups of the user.
+    pub groups: Vec<String>,
+}
+
+/// The store and the catalog of an API; all clones of an [`Embedded`] share it.
+pub struct Shared {
+    store: Store,
+    catalog: RwLock<Arc<Catalog>>,
+    /// Locked while the catalog is built, so that it is built once for many waiting requests.
+    building: tokio::sync::Mutex<()>,
+    /// Notified when a deletion left work for the collector.
+    work: Arc<tokio::sync::Notify>,
+    stamps: Arc<[Stamp]>,
+    clock: Clock,
+    /// The place of the objects that live outside the store.
+    origin: Option<Arc<dyn Origin>>,
+}
+
+/// A store that is open and not set up yet.
+pub struct Opening {
+    embedded: Embedded,
+    setup: Setup,
+    /// The objects of the setup, if the store does not contain them in this form.
+    missing: Option<Vec<Value>>,
+}
+
+impl Embedded {
+    /// Opens or creates the file, and applies the objects of the setup.
+    pub async fn open(path: &Path, user: &str, setup: Setup) -> Result<Embedded, OpenError> {
+        let opening = Self::begin(path, user, setup, None).await?;
+        opening.finish().await?;
+        Ok(opening.embedded)
+    }
+
+    /// Opens an existing file for reading. It neither creates the file nor applies objects.
+    pub async fn open_readonly(path: &Path, user: &str) -> Result<Embedded, OpenError> {
+        Self::start(Store::open_readonly, path, user, &Setup::default(), None).await
+    }
+
+    /// Opens or creates the file, without installing anything.
+    pub async fn begin(
+        path: &Path,
+        user: &str,
+        setup: Setup,
+        origin: Option<Arc<dyn Origin>>,
+    ) -> Result<Opening, OpenError> {
+        let embedded = Self::start(Store::open, path, user, &setup, origin).await?;
+        let missing = embedded.missing(&setup.objects).await;
+        let missing = missing.map_err(|failure| embedded.not_set_up(failure))?;
+        Ok(Opening {
+            embedded,
+            setup,
+            missing,
+        })
+    }
+
+    /// Opens the file with the function `open`.
+    async fn start(
+        open: fn(&Path) -> Result<Store, OpenError>,
+        path: &Path,
+        user: &str,
+        setup: &Setup,
+        origin: Option<Arc<dyn Origin>>,
+    ) -> Result<Embedded, OpenError> {
+        let file = path.to_owned();
+        let opened = tokio::task::spawn_blocking(move || open(&file)).await;
+        let store = opened.unwrap_or_else(|_| Err(OpenError::Foreign(path.to_owned())))?;
+        let shared = Arc::new(Shared {
+            store,
+            catalog: RwLock::new(Arc::new(Catalog::of(&[]))),
+            building: tokio::sync::Mutex::new(()),
+            work: Arc::new(tokio::sync::Notify::new()),
+            stamps: setup.stamps.as_slice().into(),
+            clock: setup.clock.clone(),
+            origin,
+        });
+        let embedded = Embedded {
+            shared,
+            user: Arc::new(User {
+                name: user.to_owned(),
+                groups: vec!["system:masters".into(), "system:authenticated".into()],
+            }),
+            clock: setup.clock.clone(),
+        };
+        let known = embedded.shared.refresh().await;
+        known.map_err(|failure| embedded.not_set_up(failure))?;
+        Ok(embedded)
+    }
+
+    fn not_set_up(&self, failure: Failure) -> OpenError {
+        let message = failure.message.strip_prefix(status::INTERNAL);
+        OpenError::SetUp {
+            path: self.shared.store.path().to_owned(),
+            message: message.unwrap_or(&failure.message).to_owned(),
+        }
+    }
+
+    /// Returns a client of this API.
+    pub fn client(&self, namespace: &str) -> kube::Client {
+        kube::Client::new(self.clone(), namespace)
+    }
+
+    /// Returns the same API for another user.
+    pub fn as_user(&self, user: User) -> Embedded {
+        Embedded {
+            user: Arc::new(user),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the same API with another clock, for example to write the past of a demo.
+    pub fn at(&self, clock: Clock) -> Embedded {
+        Embedded {
+            clock,
+            ..self.clone()
+        }
+    }
+
+    /// Returns the store.
+    pub fn store(&self) -> &Store {
+        &self.shared.store
+    }
+
+    /// Returns the store and the catalog.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+}
+
+impl Opening {
+    /// Returns the API; its objects may be missing.
+    pub fn embedded(&self) -> &Embedded {
+        &self.embedded
+    }
+
+    /// Tells whether the store has other objects than the setup, or none.
+    pub fn is_outdated(&self) -> bool {
+        self.missing.is_some()
+    }
+
+    /// Returns the catalog that the store has after [`finish`](Self::finish).
+    pub async fn catalog(&self) -> Result<Arc<Catalog>, Failure> {
+        match &self.missing {
+            None => self.embedded.shared.catalog().await,
+            Some(objects) => {
+                let kinds = objects.iter().filter(setup::is_definition);
+                Ok(Arc::new(Catalog::of(&kinds.cloned().collect::<Vec<_>>())))
+            }
+        }
+    }
+
+    /// Applies the objects of the setup that are missing, and starts the garbage collector.
+    pub async fn finish(&self) -> Result<(), OpenError> {
+        let embedded = &self.embedded;
+        if let Some(objects) = &self.missing {
+            let installed = embedded.install(&self.setup, objects).await;
+            installed.map_err(|failure| embedded.not_set_up(failure))?;
+        }
+        collector::start(&embedded.shared);
+        Ok(())
+    }
+}
+
+impl Shared {
+    /// Returns the store.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Returns the origin of the objects of a resource, if they live outside the store.
+    fn origin_of(&self, resource: &catalog::Resource) -> Option<&Arc<dyn Origin>> {
+        self.origin.as_ref().filter(|origin| origin.has(resource))
+    }
+
+    /// Returns the time as metadata shows it.
+    fn now(&self) -> String {
+        service::dated((self.clock)())
+    }
+
+    /// Lists the keys of all objects of a resource.
+    pub async fn keys(&self, resource: &str) -> Result<Vec<Key>, Failure> {
+        let mut found = Vec::new();
+        self.each(resource, false, |row| found.push(row.key))
+            .await?;
+        Ok(found)
+    }
+
+    /// Returns the resources that are served now; reads them again after a definition or a policy changed.
+    pub async fn catalog(&self) -> Result<Arc<Catalog>, Failure> {
+        let newest = [DEFINITIONS, POLICIES, BINDINGS]
+            .into_iter()
+            .map(|resource| self.store.touched(resource))
+            .max()
+            .unwrap_or_default();
+        self.catalog_since(newest).await
+    }
+
+    /// Returns the catalog of a revision or a later one.
+    async fn catalog_since(&self, revision: sqlite::Revision) -> Result<Arc<Catalog>, Failure> {
+        let known = self.known();
+        if known.revision >= revision {
+            return Ok(known);
+        }
+        let _building = self.building.lock().await;
+        let known = self.known();
+        match known.revision >= revision {
+            true => Ok(known),
+            false => self.refresh().await,
+        }
+    }
+
+    fn known(&self) -> Arc<Catalog> {
+        let known = self.catalog.read().unwrap_or_else(|e| e.into_inner());
+        known.clone()
+    }
+
+    /// Builds the catalog from the store.
+    async fn refresh(&self) -> Result<Arc<Catalog>, Failure> {
+        // The head is read first: the next request sees a change that happens now.
+        let revision = self.store.newest().await.map_err(Failure::from)?;
+        let definitions = self.all(DEFINITIONS).await?;
+        let policies = self.all(POLICIES).await?;
+        let bindings = self.all(BINDINGS).await?;
+        let earlier = self.known();
+        let built = tokio::task::spawn_blocking(move || {
+            Arc::new(Catalog::build(
+                Some(&earlier),
+                &definitions,
+                policies,
+                bindings,
+                revision,
+            ))
+        })
+        .await
+        .map_err(Failure::internal)?;
+        let mut catalog = self.catalog.write().unwrap_or_else(|e| e.into_inner());
+        if built.revision >= catalog.revision {
+            *catalog = built.clone();
+        }
+        Ok(built)
+    }
+
+    /// All objects of a small resource, in their stored version.
+    async fn all(&self, resource: &str) -> Result<Vec<Value>, Failure> {
+        let (mut found, mut is_damaged) = (Vec::new(), false);
+        self.each(resource, true, |row| {
+            let (Ok(meta), Ok(mut object)) = (
+                serde_json::from_slice::<Map<String, Value>>(&row.meta),
+                serde_json::from_slice::<Map<String, Value>>(&row.rest),
+            ) else {
+                // JSON of another shape is left out; a request for its object reports it.
+                let is_json =
+                    |text: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok();
+                is_damaged |= !is_json(&row.meta) || !is_json(&row.rest);
+                return;
+            };
+            object.insert("metadata".into(), meta.into());
+            let mut object = object.into();
+            encode::stamp(&mut object, row.revision);
+            found.push(object);
+        })
+        .await?;
+        match is_damaged {
+            // Without a definition, the server would not have the kind.
+            true => Err(Failure::from(StoreError::Damaged {
+                path: self.store.path().to_owned(),
+                damage: sqlite::Damage::Corrupt,
+            })),
+            false => Ok(found),
+        }
+    }
+
+    /// Reads the rows of a resource, page by page.
+    async fn each(
+        &self,
+        resource: &str,
+        bodies: bool,
+        mut take: impl FnMut(sqlite::Row),
+    ) -> Result<(), Failure> {
+        let mut after = None;
+        loop {
+            let request = PageRequest {
+                scope: Scope {
+                    resource: resource.into(),
+                    namespace: None,
+                },
+                after: after.take(),
+                at: None,
+                rows: 256,
+                bytes: 4 << 20,
+                bodies,
+            };
+            let page = self.store.page(request).await?;
+            if let Some(last) = page.rows.last() {
+                after = Some((last.key.namespace.clone(), last.key.name.clone()));
+            }
+            page.rows.into_iter().for_each(&mut take);
+            if !page.more || after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        match error {
+            StoreError::Compacted { .. } => {
+                Failure::expired("The resourceVersion for the provided watch is too old.")
+            }
+            StoreError::Future { asked, newest } => Failure::too_large_revision(asked, newest),
+            other => Failure::internal(other),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Checks whether a foreign value can be decoded as an object of a kind, before other code uses it: its
+//! depth, its kind, and whether its values have the types of the schema.
+//!
+//! For a custom resource, only the metadata is checked here; validation checks the rest.
+
+use serde_json::{Map, Value};
+
+use super::super::builtin;
+use super::super::catalog::Resource;
+use super::super::schema::Schema;
+use super::super::status::{Cause, Failure, Subject};
+
+/// The largest nesting depth of values. The parser of stored objects stops at 128 levels, and managedFields
+/// is a few levels deeper than the object.
+const DEPTH: usize = 100;
+/// The largest number of bytes of all field names on the path to a value, because messages contain the path
+/// of each value.
+const WAY: usize = 16 << 10;
+
+/// The reason why a value cannot be decoded as an object of its kind.
+#[derive(Debug)]
+pub enum Unreadable {
+    /// Its kind or version is not a string.
+    Kind(String),
+    /// It has another kind or version.
+    Mismatch(Failure),
+    /// It is nested too deep, or a value in it has the wrong type.
+    Value(String),
+}
+
+impl Unreadable {
+    /// The failure for a request body.
+    pub fn refuse(self, kind: &str, version: &str) -> Failure {
+        match self {
+            Unreadable::Mismatch(failure) => failure,
+            Unreadable::Kind(why) => Failure::bad_request(format!(
+                "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {why}"
+            )),
+            Unreadable::Value(why) => {
+                Failure::bad_request(format!("{}{why}", cannot_be_handled(kind, version)))
+            }
+        }
+    }
+
+    /// The reason, as a part of another message.
+    pub fn why(self) -> String {
+        match self {
+            Unreadable::Mismatch(failure) => failure.message,
+            Unreadable::Kind(why) | Unreadable::Value(why) => why,
+        }
+    }
+}
+
+/// The first words of the message about an object that cannot be decoded.
+pub fn cannot_be_handled(kind: &str, version: &str) -> String {
+    format!("{kind} in version {version:?} cannot be handled as a {kind}: ")
+}
+
+/// Checks that a value can be decoded as an object of a resource.
+pub fn readable(resource: &Resource, object: &Value) -> Result<(), Unreadable> {
+    bounded(object).map_err(Unreadable::Value)?;
+    let subject = &resource.subject;
+    let custom = resource.custom.as_ref().map(|_| subject);
+    known_kind(&subject.kind, &resource.api_version(), custom, object)?;
+    typed(&resource.schema, object).map_err(Unreadable::Value)
+}
+
+/// Checks that a value can be decoded as an object of a built-in kind that is not stored.
+pub fn readable_as(
+    group: &str,
+    version: &str,
+    kind: &str,
+    object: &Value,
+) -> Result<(), Unreadable> {
+    bounded(object).map_err(Unreadable::Value)?;
+    let api_version = super::super::catalog::api_version(group, version);
+    known_kind(kind, &api_version, None, object)?;
+    match builtin::schema(group, version, kind) {
+        Some(schema) => typed(&schema, object).map_err(Unreadable::Value),
+        None => Ok(()),
+    }
+}
+
+/// Checks that values have the types of the schema, as decoding needs it.
+pub fn typed(schema: &Schema, object: &Value) -> Result<(), String> {
+    let errors = match schema.is_built_in() {
+        true => schema.type_errors(object),
+        false => builtin::metadata_errors(&object["metadata"]),
+    };
+    match errors.into_iter().next() {
+        Some(first) => Err(first.message),
+        None => Ok(()),
+    }
+}
+
+/// Checks the limits on the nesting depth and on the length of paths.
+pub fn bounded(object: &Value) -> Result<(), String> {
+    let own = |fields: &Map<String, Value>, apart: &str| {
+        let mut others = fields.iter().filter(|(name, _)| *name != apart);
+        others.try_for_each(|(name, value)| walk(value, DEPTH, WAY.saturating_sub(name.len())))
+    };
+    let Value::Object(fields) = object else {
+        return walk(object, DEPTH, WAY);
+    };
+    own(fields, "metadata")?;
+    match fields.get("metadata") {
+        Some(Value::Object(metadata)) => {
+            own(metadata, "managedFields")?;
+            // managedFields repeats every path of the object, and is nested deeper.
+            metadata
+                .get("managedFields")
+                .map_or(Ok(()), |owners| walk(owners, DEPTH + 10, WAY * 2))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn walk(value: &Value, depth: usize, way: usize) -> Result<(), String> {
+    let below = match value {
+        Value::Array(_) | Value::Object(_) => depth.checked_sub(1).ok_or_else(|| {
+            format!("exceeded max depth: values stand in more than {DEPTH} others")
+        })?,
+        _ => return Ok(()),
+    };
+    match value {
+        Value::Array(items) => items.iter().try_for_each(|item| walk(item, below, way)),
+        Value::Object(fields) => fields.iter().try_for_each(|(name, inner)| {
+            let left = way.checked_sub(name.len()).ok_or_else(|| {
+                format!("the names of fields that stand in each other have more than {WAY} bytes")
+            })?;
+            walk(inner, below, left)
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn known_kind(
+    wanted: &str,
+    api_version: &str,
+    custom: Option<&Subject>,
+    object: &Value,
+) -> Result<(), Unreadable> {
+    let (version, kind) = (word(object, "apiVersion")?, word(object, "kind")?);
+    let refuse = |message: String| Err(Unreadable::Mismatch(Failure::bad_request(message)));
+    if custom.is_some() && kind.is_empty() {
+        return refuse(format!(
+            "the object provided is unrecognized (must be of type {wanted}): Object 'Kind' is missing in '{object}' ({object})"
+        ));
+    }
+    if custom.is_some() && version.is_empty() {
+        return refuse(format!(
+            "{kind} in version \"\" cannot be handled as a {wanted}: .apiVersion is missing; say {api_version:?}"
+        ));
+    }
+    if let Some(subject) = custom.filter(|_| kind != wanted && version == api_version) {
+        return Err(Unreadable::Mismatch(other_kind(subject, kind, object)));
+    }
+    if !kind.is_empty() && kind != wanted {
+        return refuse(format!(
+            "{kind} in version {:?} cannot be handled as a {wanted}: no kind {kind:?} is registered for version {version:?}",
+            version.rsplit('/').next().unwrap_or(version),
+        ));
+    }
+    if !version.is_empty() && version != api_version {
+        return refuse(format!(
+            "the API version in the data ({version}) does not match the expected API version ({api_version})"
+        ));
+    }
+    Ok(())
+}
+
+fn other_kind(subject: &Subject, kind: &str, object: &Value) -> Failure {
+    let sent = Subject {
+        kind: kind.to_owned(),
+        ..subject.clone()
+    };
+    let cause = Cause {
+        reason: "FieldValueInvalid".into(),
+        message: format!("Invalid value: {kind:?}: must be {}", subject.kind),
+        field: "kind".into(),
+    };
+    Failure::invalid(&sent, super::meta(object, "name"), vec![cause])
+}
+
+/// A text field that may be missing.
+fn word<'a>(object: &'a Value, field: &str) -> Result<&'a str, Unreadable> {
+    let found = match &object[field] {
+        Value::Null => return Ok(""),
+        Value::String(text) => return Ok(text),
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    Err(Unreadable::Kind(format!(
+        "json: cannot unmarshal {found} into Go struct field .{field} of type string"
+    )))
+}

@@ -1,0 +1,36 @@
+//! The path of a value in an object.
+
+use std::fmt;
+
+/// The path of a value, as a linked list. It becomes text only for an error, because most values are valid.
+#[derive(Clone, Copy)]
+pub(super) enum Place<'a> {
+    /// The object itself.
+    Root,
+    /// A field of an object, shown as `spec.name`.
+    Field(&'a Place<'a>, &'a str),
+    /// The value of a map key, shown as `spec.name`, or `.name` at the root.
+    Member(&'a Place<'a>, &'a str),
+    /// The value of a map key, shown as `spec[name]`.
+    Key(&'a Place<'a>, &'a str),
+    /// An element of a list, shown as `spec[0]`.
+    Element(&'a Place<'a>, usize),
+}
+
+impl Place<'_> {
+    pub(super) fn is_root(&self) -> bool {
+        matches!(self, Place::Root)
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Root => Ok(()),
+            Place::Field(Place::Root, name) => f.write_str(name),
+            Place::Field(above, name) | Place::Member(above, name) => write!(f, "{above}.{name}"),
+            Place::Key(above, name) => write!(f, "{above}[{name}]"),
+            Place::Element(above, index) => write!(f, "{above}[{index}]"),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Checks that are not in OpenAPI: embedded resources, duplicate list elements, and the few checks of
+//! built-in kinds.
+
+use serde_json::Value;
+
+use super::error::FieldError;
+use super::place::Place;
+use super::{Additional, ListKind, Type};
+
+/// The error in the apiVersion or the kind of a resource; None if it is valid.
+fn wrong_type_name(key: &str, text: &str) -> Option<String> {
+    if text.is_empty() {
+        return Some("must not be empty".to_owned());
+    }
+    if key == "apiVersion" {
+        let parts = text.split('/').count();
+        return (parts > 2).then(|| format!("unexpected GroupVersion string: {text}"));
+    }
+    let lower = text.to_lowercase();
+    let label = lower.starts_with(|c: char| c.is_ascii_lowercase())
+        && lower.ends_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
+        && lower
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+    (!label).then(|| {
+        "may have mixed case, but should otherwise match: a DNS-1035 label must consist of lower case alphanumeric \
+         characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  \
+         or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+            .to_owned()
+    })
+}
+
+/// Checks that embedded resources have an apiVersion and a kind.
+pub(super) fn embedded(
+    ty: Type<'_>,
+    value: &Value,
+    path: &Place<'_>,
+    errors: &mut Vec<FieldError>,
+) {
+    let Some(node) = ty.node() else { return };
+    match value {
+        Value::Object(map) => {
+            if node.embedded {
+                for key in ["apiVersion", "kind"] {
+                    let path = Place::Field(path, key);
+                    let Some(text) = map.get(key).and_then(Value::as_str) else {
+                        errors.push(FieldError::required(path, ""));
+                        continue;
+                    };
+                    if let Some(detail) = wrong_type_name(key, text) {
+                        errors.push(FieldError::invalid(path, &Value::from(text), &detail));
+                    }
+                }
+            }
+            for (key, value) in map {
+                if let Some(slot) = node.properties.get(key) {
+                    embedded(ty.at(slot), value, &Place::Field(path, key), errors);
+                } else if let Additional::Typed(slot) = &node.additional {
+                    embedded(ty.at(slot), value, &Place::Key(path, key), errors);
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                embedded(ty.items(), item, &Place::Element(path, index), errors);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Checks that sets and list maps contain each element only once.
+pub(super) fn lists(ty: Type<'_>, value: &Value, path: &Place<'_>, errors: &mut Vec<FieldError>) {
+    let Some(node) = ty.node() else { return };
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                if let Some(slot) = node.properties.get(key) {
+                    lists(ty.at(slot), value, &Place::Field(path, key), errors);
+                } else if let Additional::Typed(slot) = &node.additional {
+                    lists(ty.at(slot), value, &Place::Key(path, key), errors);
+                }
+            }
+        }
+        Value::Array(items) => {
+            match &node.list {
+                ListKind::Atomic => {}
+                ListKind::Set => repeated(items.iter().cloned(), path, errors),
+                ListKind::Map(keys) => {
+                    match items.iter().position(|i| !i.is_object() && !i.is_null()) {
+                        Some(index) => {
+                            let detail = "must be an object for an array of list-type map";
+                            let path = Place::Element(path, index);
+                            let item = items.get(index);
+                            errors.extend(item.map(|i| FieldError::invalid(path, i, detail)));
+                        }
+                        None => {
+                            let identities = items.iter().map(|item| {
+                                let pick =
+                                    |key: &String| item.get(key).map(|v| (key.clone(), v.clone()));
+                                Value::Object(keys.iter().filter_map(pick).collect())
+                            });
+                            repeated(identities, path, errors);
+                        }
+                    }
+                }
+            }
+            for (index, item) in items.iter().enumerate() {
+                lists(ty.items(), item, &Place::Element(path, index), errors);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Reports the second occurrence of each value that occurs more than once.
+fn repeated(values: impl Iterator<Item = Value>, path: &Place<'_>, errors: &mut Vec<FieldError>) {
+    let mut seen: std::collections::HashMap<String, usize> = std::collections::HashMap::new();
+    for (index, value) in values.enumerate() {
+        let times = seen.entry(value.to_string()).or_default();
+        *times += 1;
+        if *times == 2 {
+            errors.push(FieldError::duplicate(Place::Element(path, index), &value));
+        }
+    }
+}
+
+/// Checks a built-in kind, without its status (controllers write it) and its metadata (checked elsewhere).
+pub(super) fn built_in(
+    ty: Type<'_>,
+    value: &Value,
+    path: &Place<'_>,
+    errors: &mut Vec<FieldError>,
+) {
+    let Some(node) = ty.node() else { return };
+    match value {
+        Value::Object(map) => {
+            // Go requires names to be set; required lists, structs and the `value` of a header may be empty.
+            for key in node.rules.required.iter().filter(|k| *k != "value") {
+                let text = node
+                    .properties
+                    .get(key)
+                    .is_some_and(|s| s.default == Some(Value::from("")));
+                if text
+                    && map
+                        .get(key)
+                        .is_none_or(|v| v.is_null() || v.as_str() == Some(""))
+                {
+                    errors.push(FieldError::required(Place::Field(path, key), ""));
+                }
+            }
+            for (key, value) in map {
+                if path.is_root() && matches!(key.as_str(), "status" | "metadata") {
+                    continue;
+                }
+                if let Some(slot) = node.properties.get(key) {
+                    built_in(ty.at(slot), value, &Place::Field(path, key), errors);
+                } else if let Additional::Typed(slot) = &node.additional {
+                    built_in(ty.at(slot), value, &Place::Key(path, key), errors);
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                built_in(ty.items(), item, &Place::Element(path, index), errors);
+            }
+        }
+        Value::String(text)
+            if !text.is_empty()
+                && !node.rules.one_of_values.is_empty()
+                && !node.rules.one_of_values.contains(value) =>
+        {
+            errors.push(FieldError::unsupported(
+                path,
+                value,
+                &node.rules.one_of_values,
+            ));
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,486 @@
+//! Reads one object, a page of a list, or a page of the log.
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension, ffi, params};
+
+use super::{Event, FollowUp, Inner, Key, Revision, Row, Store, StoreError, open};
+
+/// All objects of a resource, or those of one namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scope {
+    /// `{group}/{plural}`.
+    pub resource: Arc<str>,
+    /// The namespace; None for all namespaces.
+    pub namespace: Option<String>,
+}
+
+/// The parameters of one page of a list.
+#[derive(Clone, Debug)]
+pub struct PageRequest {
+    /// The objects of the list.
+    pub scope: Scope,
+    /// The (namespace, name) after which the page begins; None for the first page.
+    pub after: Option<(String, String)>,
+    /// The revision to read; None for the newest.
+    pub at: Option<Revision>,
+    /// The largest number of objects.
+    pub rows: usize,
+    /// The size in bytes at which the page ends; it contains at least one object.
+    pub bytes: usize,
+    /// Whether to read the bodies too, or only the metadata.
+    pub bodies: bool,
+}
+
+/// A page of a list, sorted by (namespace, name).
+#[derive(Debug)]
+pub struct Page {
+    /// The objects.
+    pub rows: Vec<Row>,
+    /// The revision of the page.
+    pub revision: Revision,
+    /// Whether there are objects after the last one.
+    pub more: bool,
+}
+
+/// A page of the log.
+#[derive(Debug)]
+pub struct Changes {
+    /// Each change, with the state before it if the caller asked for that.
+    pub rows: Vec<(Row, Option<Row>)>,
+    /// The revision up to which the log has been read.
+    pub upto: Revision,
+    /// Whether the log continues after that revision.
+    pub more: bool,
+}
+
+const CHANGE_ROWS: usize = 256;
+const CHANGE_BYTES: usize = 4 << 20;
+/// The number of revisions that one query scans, including those of other resources.
+const CHANGE_SPAN: Revision = 16_384;
+
+impl Store {
+    /// Reads the newest state of one object; None if it does not exist.
+    pub async fn get(&self, key: &Key) -> Result<Option<Row>, StoreError> {
+        let key = key.clone();
+        // A single statement needs no explicit transaction.
+        self.query(move |connection| {
+            let row = newest_row(connection, &key)?;
+            Ok(Ok(row.filter(|row| row.event != Event::Deleted)))
+        })
+        .await
+    }
+
+    /// Reads one page of a list, at the newest or at an older revision.
+    pub async fn page(&self, request: PageRequest) -> Result<Page, StoreError> {
+        self.read(move |connection| page(connection, &request))
+            .await
+    }
+
+    /// Counts the objects of a scope after a key, at a revision.
+    pub async fn count_after(
+        &self,
+        scope: Scope,
+        after: (String, String),
+        at: Revision,
+    ) -> Result<u64, StoreError> {
+        self.read(move |connection| {
+            let sql = format!(
+                "SELECT count(*) FROM ({}) WHERE event < 2",
+                newest_of_each(scope.namespace.is_some(), "")
+            );
+            let mut statement = connection.prepare_cached(&sql)?;
+            let namespace = scope.namespace.as_deref().unwrap_or(&after.0);
+            statement
+                .query_row(
+                    params![scope.resource.as_ref(), namespace, after.1, at],
+                    |row| row.get(0),
+                )
+                .map(Ok)
+        })
+        .await
+    }
+
+    /// Reads the changes in a scope after a revision, oldest first.
+    pub async fn changes(
+        &self,
+        scope: Scope,
+        after: Revision,
+        with_previous: bool,
+        bodies: bool,
+    ) -> Result<Changes, StoreError> {
+        self.read(move |connection| changes(connection, &scope, after, with_previous, bodies))
+            .await
+    }
+
+    /// The keys of the objects that have this owner (a uid).
+    pub async fn dependents(&self, owner: &str) -> Result<Vec<Key>, StoreError> {
+        let owner = owner.to_owned();
+        self.read(move |connection| {
+            connection
+                .prepare_cached("SELECT resource, namespace, name FROM owned WHERE owner = ?1")?
+                .query_map([owner], |row| {
+                    Ok(Key {
+                        resource: row.get::<_, String>(0)?.into(),
+                        namespace: row.get(1)?,
+                        name: row.get(2)?,
+                    })
+                })?
+                .collect::<Result<_, _>>()
+                .map(Ok)
+        })
+        .await
+    }
+
+    /// The follow-up work of deletions that is not done yet.
+    pub async fn follow_ups(&self) -> Result<Vec<FollowUp>, StoreError> {
+        self.read(|connection| {
+            let mut statement =
+                connection.prepare_cached("SELECT what, subject, since FROM follow_up")?;
+            let rows = statement.query_map([], |row| {
+                let what: String = row.get(0)?;
+                Ok(FollowUp::stored(&what, row.get(1)?, row.get(2)?))
+            })?;
+            let found = rows
+                .filter_map(Result::transpose)
+                .collect::<Result<_, _>>()?;
+            Ok(Ok(found))
+        })
+        .await
+    }
+
+    /// The bytes of the newest states, and the bytes that compaction can free.
+    pub async fn sizes(&self) -> Result<(u64, u64), StoreError> {
+        self.read(|connection| Ok(Ok((state(connection, "live")?, state(connection, "dead")?))))
+            .await
+    }
+
+    /// The mark of the last installation; 0 if there was none. See [`Store::set_installed`].
+    pub async fn installed(&self) -> Result<u64, StoreError> {
+        self.query(|connection| state(connection, "installed").map(Ok))
+            .await
+    }
+
+    /// The newest revision in the file, of any process.
+    pub async fn newest(&self) -> Result<Revision, StoreError> {
+        self.query(|connection| open::newest(connection).map(Ok))
+            .await
+    }
+
+    /// The newest change of a resource in the file, by any process; 0 if there is none.
+    pub async fn newest_of(&self, resource: &'static str) -> Result<Revision, StoreError> {
+        self.query(move |connection| {
+            connection
+                .prepare_cached("SELECT coalesce(max(id), 0) FROM log WHERE resource = ?1")?
+                .query_row([resource], |row| row.get(0))
+                .map(Ok)
+        })
+        .await
+    }
+
+    /// Runs several statements in one read transaction, so that they see one state of the file.
+    async fn read<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.query(|connection| {
+            let _transaction = connection.unchecked_transaction()?;
+            query(connection)
+        })
+        .await
+    }
+
+    async fn query<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let store = self.clone();
+        let turn = self
+            .0
+            .readers
+            .clone()
+            .acquire_owned()
+            .await
+            .map_err(|_| StoreError::Closed)?;
+        tokio::task::spawn_blocking(move || {
+            // The permit is held here: the query continues even if the caller is cancelled.
+            let _turn = turn;
+            let (access, outside) = store.0.access();
+            let connection = match store.0.idle_connection() {
+                Some(connection) => connection,
+                None => {
+                    open::connect(&store.0.path, access).map_err(|cause| store.failed(cause))?
+                }
+            };
+            let answer = query(&connection);
+            if store.0.access() == (access, outside) {
+                let mut idle = store.0.idle.lock().unwrap_or_else(|e| e.into_inner());
+                idle.push(connection);
+            } else if access == open::Access::Frozen {
+                // Without locks, the query may have read half of another process's write.
+                let busy = ffi::Error::new(ffi::SQLITE_BUSY);
+                let why = "somebody wrote to the file while it was read; try again".to_owned();
+                let cause = rusqlite::Error::SqliteFailure(busy, Some(why));
+                return Err(store.failed(cause));
+            }
+            answer.map_err(|cause| store.failed(cause))?
+        })
+        .await
+        .map_err(|_| StoreError::Closed)?
+    }
+}
+
+impl Inner {
+    /// Returns how a connection may use the file now. A file that was read without locks is read with locks
+    /// after another process opened it for writing.
+    fn access(&self) -> (open::Access, open::Outside) {
+        let mut access = self.access.lock().unwrap_or_else(|e| e.into_inner());
+        if access.0 == open::Access::Frozen {
+            let now = open::Outside::of(&self.path);
+            if now != access.1 {
+                *access = (now.access(), now);
+                self.idle.lock().unwrap_or_else(|e| e.into_inner()).clear();
+            }
+        }
+        *access
+    }
+
+    fn idle_connection(&self) -> Option<Connection> {
+        self.idle.lock().unwrap_or_else(|e| e.into_inner()).pop()
+    }
+}
+
+/// Reads a number from the store's bookkeeping table.
+pub(super) fn state(connection: &Connection, name: &str) -> rusqlite::Result<u64> {
+    connection
+        .prepare_cached("SELECT value FROM state WHERE name = ?1")?
+        .query_row([name], |row| row.get(0))
+}
+
+/// The newest row of a key, which may be a deletion.
+pub(super) fn newest_row(connection: &Connection, key: &Key) -> rusqlite::Result<Option<Row>> {
+    connection
+        .prepare_cached(
+            "SELECT id, event, previous, meta, rest FROM log
+             WHERE resource = ?1 AND namespace = ?2 AND name = ?3 ORDER BY id DESC LIMIT 1",
+        )?
+        .query_row(
+            params![key.resource.as_ref(), key.namespace, key.name],
+            |row| {
+                Ok(Row {
+                    revision: row.get(0)?,
+                    key: key.clone(),
+                    event: event(row.get(1)?),
+                    previous: row.get(2)?,
+                    meta: json(row, 3)?,
+                    rest: json(row, 4)?,
+                })
+            },
+        )
+        .optional()
+}
+
+/// Reads a column of JSON. Only a corrupt file has bytes that are not text.
+fn json(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Vec<u8>> {
+    let bytes: Vec<u8> = row.get(column)?;
+    match std::str::from_utf8(&bytes) {
+        Ok(_) => Ok(bytes),
+        Err(cause) => Err(rusqlite::Error::Utf8Error(column, cause)),
+    }
+}
+
+fn event(code: i64) -> Event {
+    match code {
+        0 => Event::Created,
+        1 => Event::Updated,
+        _ => Event::Deleted,
+    }
+}
+
+/// SQL for the newest row of each key at a revision. SQLite answers it from the index alone; a bare column
+/// next to max() comes from the row with the maximum.
+fn newest_of_each(one_namespace: bool, limit: &str) -> String {
+    let range = if one_namespace {
+        "namespace = ?2 AND name > ?3"
+    } else {
+        "(namespace, name) > (?2, ?3)"
+    };
+    format!(
+        "SELECT max(id) AS id, event, namespace, name FROM log
+         WHERE resource = ?1 AND {range} AND id <= ?4
+         GROUP BY namespace, name ORDER BY namespace, name {limit}"
+    )
+}
+
+fn page(
+    connection: &Connection,
+    request: &PageRequest,
+) -> rusqlite::Result<Result<Page, StoreError>> {
+    let newest = open::newest(connection)?;
+    let at = request.at.unwrap_or(newest);
+    if let Err(refused) = readable(connection, at, newest)? {
+        return Ok(Err(refused));
+    }
+    let scope = &request.scope;
+    let (mut namespace, mut name) = request.after.clone().unwrap_or_default();
+    if let Some(only) = &scope.namespace {
+        namespace.clone_from(only);
+    }
+    let sql = newest_of_each(scope.namespace.is_some(), "LIMIT ?5");
+    let mut keys = connection.prepare_cached(&sql)?;
+    let mut bodies = connection.prepare_cached(if request.bodies {
+        "SELECT previous, meta, rest FROM log WHERE id = ?1"
+    } else {
+        "SELECT previous, meta, x'' FROM log WHERE id = ?1"
+    })?;
+    let mut found = Page {
+        rows: Vec::new(),
+        revision: at,
+        more: false,
+    };
+    let mut bytes = 0;
+    loop {
+        // One row more than requested shows whether there is a next page.
+        let wanted = request.rows.saturating_sub(found.rows.len()).clamp(15, 512) + 1;
+        let batch: Vec<(Revision, i64, String, String)> = keys
+            .query_map(
+                params![scope.resource.as_ref(), namespace, name, at, wanted],
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
+            )?
+            .collect::<Result<_, _>>()?;
+        let last = batch.len() < wanted;
+        for (id, code, ns, n) in batch {
+            (namespace, name) = (ns.clone(), n.clone());
+            if event(code) == Event::Deleted {
+                continue;
+            }
+            if found.rows.len() >= request.rows || bytes >= request.bytes {
+                found.more = true;
+                return Ok(Ok(found));
+            }
+            let row = bodies.query_row([id], |row| {
+                Ok(Row {
+                    revision: id,
+                    key: Key {
+                        resource: scope.resource.clone(),
+                        namespace: ns,
+                        name: n,
+                    },
+                    event: event(code),
+                    previous: row.get(0)?,
+                    meta: json(row, 1)?,
+                    rest: json(row, 2)?,
+                })
+            })?;
+            bytes += row.meta.len() + row.rest.len();
+            found.rows.push(row);
+        }
+        if last {
+            return Ok(Ok(found));
+        }
+    }
+}
+
+fn readable(
+    connection: &Connection,
+    asked: Revision,
+    newest: Revision,
+) -> rusqlite::Result<Result<(), StoreError>> {
+    if asked > newest {
+        return Ok(Err(StoreError::Future { asked, newest }));
+    }
+    let compacted = state(connection, "compacted")?;
+    if asked < compacted {
+        return Ok(Err(StoreError::Compacted { asked, compacted }));
+    }
+    Ok(Ok(()))
+}
+
+fn changes(
+    connection: &Connection,
+    scope: &Scope,
+    after: Revision,
+    with_previous: bool,
+    bodies: bool,
+) -> rusqlite::Result<Result<Changes, StoreError>> {
+    let newest = open::newest(connection)?;
+    if let Err(refused) = readable(connection, after, newest)? {
+        return Ok(Err(refused));
+    }
+    let rest = |table: &str| match bodies {
+        true => format!("{table}.rest"),
+        false => "x''".to_owned(),
+    };
+    let (columns, join) = match with_previous {
+        true => (
+            format!("p.event, p.previous, p.meta, {}", rest("p")),
+            "LEFT JOIN log p ON p.id = l.previous",
+        ),
+        false => ("NULL, NULL, NULL, NULL".to_owned(), ""),
+    };
+    let only = if scope.namespace.is_some() {
+        "AND l.namespace = ?3"
+    } else {
+        "AND ?3 IS NULL"
+    };
+    // The plus sign makes the planner use the primary key, so that only new rows are read.
+    let sql = format!(
+        "SELECT l.id, l.namespace, l.name, l.event, l.previous, l.meta, {}, {columns}
+         FROM log l {join} WHERE l.id > ?1 AND l.id <= ?4 AND +l.resource = ?2 {only} ORDER BY l.id LIMIT {CHANGE_ROWS}",
+        rest("l")
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let end = newest.min(after.saturating_add(CHANGE_SPAN));
+    let mut rows = statement.query(params![
+        after,
+        scope.resource.as_ref(),
+        scope.namespace,
+        end
+    ])?;
+    let mut found = Changes {
+        rows: Vec::new(),
+        upto: end,
+        more: end < newest,
+    };
+    let mut bytes = 0;
+    while let Some(row) = rows.next()? {
+        let key = Key {
+            resource: scope.resource.clone(),
+            namespace: row.get(1)?,
+            name: row.get(2)?,
+        };
+        let previous: Revision = row.get(4)?;
+        let before = match row.get::<_, Option<i64>>(7)? {
+            Some(code) => Some(Row {
+                revision: previous,
+                key: key.clone(),
+                event: event(code),
+                previous: row.get(8)?,
+                meta: json(row, 9)?,
+                rest: json(row, 10)?,
+            }),
+            None => None,
+        };
+        let change = Row {
+            revision: row.get(0)?,
+            key,
+            event: event(row.get(3)?),
+            previous,
+            meta: json(row, 5)?,
+            rest: json(row, 6)?,
+        };
+        bytes += change.meta.len() + change.rest.len();
+        bytes += before
+            .iter()
+            .map(|b| b.meta.len() + b.rest.len())
+            .sum::<usize>();
+        let revision = change.revision;
+        found.rows.push((change, before));
+        if found.rows.len() == CHANGE_ROWS || bytes >= CHANGE_BYTES {
+            found.upto = revision;
+            found.more = revision < newest;
+            break;
+        }
+    }
+    Ok(Ok(found))
+}

@@ -1,0 +1,129 @@
+//! Helpers for the cells of many kinds.
+
+use serde_json::{Map, Value};
+
+/// The text for a missing value.
+pub(super) const NONE: &str = "<none>";
+/// The text for an unset field.
+pub(super) const UNSET: &str = "<unset>";
+
+/// A value by its JSON pointer.
+pub(super) fn at<'a>(object: &'a Value, pointer: &str) -> &'a Value {
+    object.pointer(pointer).unwrap_or(&Value::Null)
+}
+
+/// A text field; empty if it is missing.
+pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    at(object, pointer).as_str().unwrap_or_default()
+}
+
+/// A text field, or `absent` if it is missing.
+pub(super) fn text_or<'a>(object: &'a Value, pointer: &str, absent: &'a str) -> &'a str {
+    match text(object, pointer) {
+        "" => absent,
+        text => text,
+    }
+}
+
+/// A number; 0 if it is missing.
+pub(super) fn number(object: &Value, pointer: &str) -> i64 {
+    at(object, pointer).as_i64().unwrap_or_default()
+}
+
+/// The items of a list.
+pub(super) fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
+    at(object, pointer).as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The number of items or entries.
+pub(super) fn count(object: &Value, pointer: &str) -> usize {
+    match at(object, pointer) {
+        Value::Array(items) => items.len(),
+        Value::Object(fields) => fields.len(),
+        _ => 0,
+    }
+}
+
+/// Any value as text: strings without quotes, lists and maps as JSON.
+pub(super) fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "<no value>".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The texts at a pointer in each item, joined by commas.
+pub(super) fn joined(list: &[Value], pointer: &str) -> String {
+    let names: Vec<&str> = list.iter().map(|item| text(item, pointer)).collect();
+    names.join(",")
+}
+
+/// The first `most` items of a list, and the number of the others.
+pub(super) fn shortened(list: &[String], most: usize, separator: &str) -> String {
+    let some: Vec<&str> = list.iter().take(most).map(String::as_str).collect();
+    let some = some.join(separator);
+    match list.len().saturating_sub(most) {
+        0 => some,
+        more => format!("{some} + {more} more..."),
+    }
+}
+
+/// Labels as text.
+pub(super) fn labels(value: &Value) -> String {
+    match value.as_object().filter(|labels| !labels.is_empty()) {
+        None => NONE.to_owned(),
+        Some(labels) => pairs(labels).collect::<Vec<_>>().join(","),
+    }
+}
+
+fn pairs(labels: &Map<String, Value>) -> impl Iterator<Item = String> + '_ {
+    labels
+        .iter()
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+}
+
+/// A LabelSelector in the form of a query; empty if it has no requirements.
+pub(super) fn selector(value: &Value) -> String {
+    let mut terms: Vec<(String, String)> = Vec::new();
+    for (key, value) in value["matchLabels"].as_object().into_iter().flatten() {
+        let value = value.as_str().unwrap_or_default();
+        terms.push((key.clone(), format!("{key}={value}")));
+    }
+    for expression in items(value, "/matchExpressions") {
+        let key = text(expression, "/key");
+        let mut values: Vec<&str> = items(expression, "/values")
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        values.sort_unstable();
+        let values = values.join(",");
+        let term = match text(expression, "/operator") {
+            "In" => format!("{key} in ({values})"),
+            "NotIn" => format!("{key} notin ({values})"),
+            "Exists" => key.to_owned(),
+            "DoesNotExist" => format!("!{key}"),
+            _ => return "<invalid>".to_owned(),
+        };
+        terms.push((key.to_owned(), term));
+    }
+    terms.sort_by(|a, b| a.0.cmp(&b.0));
+    let terms: Vec<String> = terms.into_iter().map(|(_, term)| term).collect();
+    terms.join(",")
+}
+
+/// A LabelSelector; [`NONE`] if it has no requirements.
+pub(super) fn selector_or_none(value: &Value) -> String {
+    match selector(value) {
+        empty if empty.is_empty() => NONE.to_owned(),
+        selector => selector,
+    }
+}
+
+/// Returns whether a condition of this type is True.
+pub(super) fn is_true(object: &Value, kind: &str) -> bool {
+    items(object, "/status/conditions")
+        .iter()
+        .find(|condition| text(condition, "/type") == kind)
+        .is_some_and(|condition| text(condition, "/status") == "True")
+}

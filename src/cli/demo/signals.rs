@@ -1,0 +1,71 @@
+//! Deletes the demo's directory if a signal ends the program.
+//!
+//! While the store is filled, nothing else handles signals. The terminal UI handles them itself and then ends
+//! in order; it has two seconds for that.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator;
+use signal_hook::low_level::emulate_default_handler;
+
+/// The time that the terminal UI has to end and delete the directory itself.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// How often a deletion is tried: another thread may create a file meanwhile.
+const TRIES: usize = 5;
+
+/// The handling of signals that end the program.
+pub(super) struct Signals(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    directory: OnceLock<PathBuf>,
+    is_elsewhere: AtomicBool,
+}
+
+impl Signals {
+    /// Starts to handle signals, until the program ends.
+    pub(super) fn watch() -> io::Result<Self> {
+        let mut signals = iterator::Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])?;
+        let shared = Arc::new(Shared::default());
+        let own = shared.clone();
+        let thread = std::thread::Builder::new().name("demo-signals".to_owned());
+        thread.spawn(move || {
+            for signal in signals.forever() {
+                own.answer(signal);
+            }
+        })?;
+        Ok(Self(shared))
+    }
+
+    /// Names the directory to delete.
+    pub(super) fn delete(&self, directory: &Path) {
+        let _ = self.0.directory.set(directory.to_owned());
+    }
+
+    /// From now on the terminal UI ends the program.
+    pub(super) fn handled_elsewhere(&self) {
+        self.0.is_elsewhere.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Shared {
+    fn answer(&self, signal: i32) {
+        let is_elsewhere = self.is_elsewhere.load(Ordering::SeqCst);
+        if is_elsewhere {
+            std::thread::sleep(GRACE);
+        }
+        if let Some(directory) = self.directory.get() {
+            let mut tries = std::iter::repeat_with(|| std::fs::remove_dir_all(directory));
+            let _ = tries.by_ref().take(TRIES).find(Result::is_ok);
+        }
+        if !is_elsewhere {
+            let _ = emulate_default_handler(signal);
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Checks the answers of a server: their size, and whether the server is a Kubernetes API server at all.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Request, Response, header};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use kube::client::Body;
+use tower::BoxError;
+
+use super::deadline::is_endless;
+
+/// The most bytes of an answer.
+const WHOLE: usize = 256 << 20;
+/// The most bytes of a line of an answer without an end: a watch sends one event per line.
+const LINE: usize = 32 << 20;
+/// The field that every object of the Kubernetes API has.
+const KIND: &[u8] = b"\"kind\"";
+
+/// The reasons why an answer is not used. Each names the server.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BadAnswer {
+    /// The answer is too long.
+    #[error(
+        "{server} answered {request} with more than {} {part}, the limit of bowline",
+        crate::text::bytes(*limit as u64)
+    )]
+    TooLong {
+        server: String,
+        request: String,
+        part: &'static str,
+        limit: usize,
+    },
+    /// The answer has another form.
+    #[error(
+        "{server} does not answer like a Kubernetes API server: {request} returned {what}; check the server in the kubeconfig"
+    )]
+    Foreign {
+        server: String,
+        request: String,
+        what: String,
+    },
+}
+
+/// A request, as a message names it, and what its answer must be.
+pub(super) struct Asked {
+    server: String,
+    request: String,
+    is_endless: bool,
+    /// Whether the answer is an object of the API.
+    is_object: bool,
+}
+
+impl Asked {
+    /// Notes a request to a server.
+    pub(super) fn of(server: &str, request: &Request<Body>) -> Self {
+        let path = request.uri().path();
+        let is_endless = is_endless(request);
+        let is_api = path.starts_with("/api/") || path.starts_with("/apis/");
+        let is_text = path.ends_with("/log") || path.contains("/proxy");
+        Self {
+            server: server.to_owned(),
+            request: format!("{} {path}", request.method()),
+            is_endless,
+            is_object: is_api && !is_text && !is_endless && request.method() != http::Method::HEAD,
+        }
+    }
+
+    /// Refuses an answer that is not one of the API, as far as its head tells.
+    pub(super) fn check<B>(self, answer: Response<B>) -> Result<Response<Checked<B>>, BadAnswer> {
+        let status = answer.status();
+        let media = answer.headers().get(header::CONTENT_TYPE);
+        let media = media.and_then(|media| media.to_str().ok());
+        let media = media.unwrap_or_default().to_owned();
+        let is_page = media.starts_with("text/html");
+        let what = match () {
+            () if status.is_redirection() => Some(format!("a redirection ({status})")),
+            () if is_page && (status.is_success() || status == http::StatusCode::NOT_FOUND) => {
+                Some("a web page".to_owned())
+            }
+            () if self.is_object
+                && status.is_success()
+                && !media.is_empty()
+                && !media.contains("json") =>
+            {
+                Some(format!("the media type {media:?}"))
+            }
+            () => None,
+        };
+        if let Some(what) = what {
+            return Err(self.foreign(what));
+        }
+        let wants_kind = self.is_object && status.is_success();
+        Ok(answer.map(|body| Checked {
+            inner: Box::pin(body),
+            asked: self,
+            count: 0,
+            wants_kind,
+            last: Vec::new(),
+        }))
+    }
+
+    fn foreign(&self, what: String) -> BadAnswer {
+        BadAnswer::Foreign {
+            server: self.server.clone(),
+            request: self.request.clone(),
+            what,
+        }
+    }
+}
+
+/// A body that fails if it is too long, or ends without a field that every object has.
+pub(super) struct Checked<B> {
+    inner: Pin<Box<B>>,
+    asked: Asked,
+    /// The bytes so far: of all, or of the current line.
+    count: usize,
+    wants_kind: bool,
+    /// The last bytes of the previous piece, because the field can be in two pieces.
+    last: Vec<u8>,
+}
+
+impl<B> Checked<B> {
+    /// Takes the next piece into account.
+    fn take(&mut self, piece: &[u8]) -> Result<(), BadAnswer> {
+        let (limit, part) = match self.asked.is_endless {
+            true => (LINE, "in one line"),
+            false => (WHOLE, "in all"),
+        };
+        if self.asked.is_endless {
+            // The lines that end in this piece: the first one began earlier.
+            let mut lines = piece.split(|byte| *byte == b'\n');
+            let first = lines.next().map_or(0, <[u8]>::len);
+            let longest = lines.clone().map(<[u8]>::len).max().unwrap_or_default();
+            let begun = self.count + first;
+            self.count = lines.next_back().map_or(begun, <[u8]>::len);
+            if begun.max(longest) > limit {
+                self.count = limit + 1;
+            }
+        } else {
+            self.count += piece.len();
+        }
+        if self.count > limit {
+            return Err(BadAnswer::TooLong {
+                server: self.asked.server.clone(),
+                request: self.asked.request.clone(),
+                part,
+                limit,
+            });
+        }
+        if self.wants_kind {
+            let has = |bytes: &[u8]| bytes.windows(KIND.len()).any(|found| found == KIND);
+            let begin = piece.get(..KIND.len()).unwrap_or(piece);
+            self.last.extend(begin);
+            self.wants_kind = !has(&self.last) && !has(piece);
+            if let Some(end) = piece.len().checked_sub(KIND.len()) {
+                self.last = piece.get(end..).unwrap_or_default().to_vec();
+            }
+            let surplus = self.last.len().saturating_sub(KIND.len());
+            self.last.drain(..surplus);
+        }
+        Ok(())
+    }
+}
+
+impl<B> HttpBody for Checked<B>
+where
+    B: HttpBody<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match self.inner.as_mut().poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => {
+                let piece = frame.data_ref().cloned().unwrap_or_default();
+                Poll::Ready(Some(match self.take(&piece) {
+                    Ok(()) => Ok(frame),
+                    Err(error) => Err(error.into()),
+                }))
+            }
+            Poll::Ready(None) if self.wants_kind => {
+                self.wants_kind = false;
+                let what = "no object with a kind".to_owned();
+                Poll::Ready(Some(Err(self.asked.foreign(what).into())))
+            }
+            Poll::Ready(frame) => Poll::Ready(frame.map(|frame| frame.map_err(Into::into))),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        !self.wants_kind && self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::StreamExt;
+    use http_body_util::{BodyExt, StreamBody};
+
+    use super::*;
+
+    fn asked(address: &str) -> Asked {
+        let request = Request::get(address).body(Body::empty()).unwrap();
+        Asked::of("http://127.0.0.1:1", &request)
+    }
+
+    async fn read(address: &str, pieces: Vec<Bytes>) -> Result<usize, String> {
+        let frames = pieces.into_iter();
+        let frames = frames.map(|piece| Ok::<_, BoxError>(Frame::data(piece)));
+        let body = StreamBody::new(futures::stream::iter(frames).boxed());
+        let answer = asked(address).check(Response::new(body));
+        let body = answer.map_err(|error| error.to_string())?.into_body();
+        let read = body.collect().await.map_err(|error| error.to_string())?;
+        Ok(read.to_bytes().len())
+    }
+
+    const LIST: &str = "/apis/openchoreo.dev/v1alpha1/releases";
+
+    #[tokio::test]
+    async fn an_answer_and_a_line_of_a_watch_have_a_limit() {
+        let mega = Bytes::from(vec![b'x'; 1 << 20]);
+        let line = Bytes::from_static(b"x\n");
+        let too_long = vec![mega.clone(); 257];
+        let error = read("/version", too_long.clone()).await.unwrap_err();
+        assert_eq!(
+            error,
+            "http://127.0.0.1:1 answered GET /version with more than 256 MB in all, the limit of bowline"
+        );
+        let watch = format!("{LIST}?watch=true");
+        let error = read(&watch, too_long).await.unwrap_err();
+        assert!(error.contains("more than 32 MB in one line"), "{error}");
+        // A watch may last for ever, if its lines are short.
+        let lines: Vec<Bytes> = [mega, line].into_iter().cycle().take(2 * 40).collect();
+        assert!(read(&watch, lines).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_a_kind_is_not_one_of_the_api() {
+        let text = |pieces: &[&'static str]| {
+            let pieces = pieces.iter();
+            pieces.map(|it| Bytes::from_static(it.as_bytes())).collect()
+        };
+        for pieces in [&["{}"][..], &[], &["<html>", "</html>"], &["\"kin", "g\""]] {
+            let error = read(LIST, text(pieces)).await.unwrap_err();
+            let words = "http://127.0.0.1:1 does not answer like a Kubernetes API server";
+            assert!(error.starts_with(words), "{error}");
+        }
+        for pieces in [
+            &[r#"{"apiVersion":"v1","kind":"List"}"#][..],
+            &[r#"{"apiVersion":"v1","ki"#, r#"nd":"List"}"#],
+            &["{", "\"", "k", "i", "n", "d", "\"", ":1}"],
+        ] {
+            assert!(read(LIST, text(pieces)).await.is_ok(), "{pieces:?}");
+        }
+        assert!(read("/version", text(&["{}"])).await.is_ok());
+    }
+
+    #[test]
+    fn a_web_page_and_a_redirection_are_not_answers_of_the_api() {
+        for (status, media, is_good) in [
+            (200, "application/json", true),
+            (200, "application/json;g=apidiscovery.k8s.io", true),
+            (200, "text/html; charset=utf-8", false),
+            (200, "text/plain", false),
+            (302, "application/json", false),
+            (404, "text/plain; charset=utf-8", true),
+            (404, "text/html", false),
+            (403, "application/json", true),
+            // A proxy before the server says that the server is down.
+            (503, "text/html", true),
+        ] {
+            let answer = Response::builder()
+                .status(status)
+                .header(header::CONTENT_TYPE, media)
+                .body(Body::empty());
+            let checked = asked(LIST).check(answer.unwrap());
+            assert_eq!(checked.is_ok(), is_good, "{status} {media}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The environments and pipelines of the read model, which all subjects share.
+
+use std::sync::Arc;
+
+use super::{Event, Key, Source, World};
+use crate::api::environment::{DeploymentPipelineSpec, PipelineFault};
+use crate::api::{DeploymentPipeline, Environment};
+
+impl World {
+    /// Applies an event of the watch of environments.
+    pub fn environments(&mut self, event: Event<Environment>) {
+        match event {
+            Event::Listing => self.environments.start_list(),
+            Event::Applied(environment) => {
+                let key = self.key(&environment);
+                self.environments.put(key, environment);
+            }
+            Event::Deleted(environment) => {
+                self.environments.remove(&self.key(&environment));
+            }
+            Event::Listed => {
+                self.environments.remove_unlisted();
+                self.listed(Source::ENVIRONMENTS);
+            }
+        }
+    }
+
+    /// Applies an event of the watch of pipelines.
+    pub fn pipelines(&mut self, event: Event<DeploymentPipeline>) {
+        match event {
+            Event::Listing => self.pipelines.start_list(),
+            Event::Applied(pipeline) => {
+                let key = self.key(&pipeline);
+                self.pipelines.put(key, pipeline);
+            }
+            Event::Deleted(pipeline) => {
+                self.pipelines.remove(&self.key(&pipeline));
+            }
+            Event::Listed => {
+                self.pipelines.remove_unlisted();
+                self.listed(Source::PIPELINES);
+            }
+        }
+    }
+
+    /// Returns the namespaces that have an environment or a pipeline, some of them several times.
+    pub fn pipeline_namespaces(&self) -> impl Iterator<Item = &Arc<str>> {
+        let environments = self.environments.iter().map(|(key, _)| key);
+        let pipelines = self.pipelines.iter().map(|(key, _)| key);
+        environments.chain(pipelines).map(|key| &key.namespace)
+    }
+
+    /// Returns an environment.
+    pub fn environment(&self, key: &Key) -> Option<&Environment> {
+        self.environments.get(key)
+    }
+
+    /// Returns the names of the environments of a namespace, sorted.
+    pub fn environment_names(&self, namespace: &str) -> Vec<String> {
+        let here = self.environments.iter().map(|(key, _)| key);
+        let mut names: Vec<String> = here
+            .filter(|key| &*key.namespace == namespace)
+            .map(|key| key.name.to_string())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Returns the pipelines of a namespace, by name. Only one is allowed.
+    pub fn pipelines_in(&self, namespace: &str) -> Vec<(&Key, &DeploymentPipelineSpec)> {
+        let rows = self.pipelines.iter();
+        let here = rows.filter(|(key, _)| &*key.namespace == namespace);
+        let mut found: Vec<_> = here.map(|(key, pipeline)| (key, &pipeline.spec)).collect();
+        found.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
+        found
+    }
+
+    /// Returns the pipeline of a namespace; if there are several, the first by name.
+    pub fn pipeline(&self, namespace: &str) -> Option<&DeploymentPipelineSpec> {
+        self.pipeline_object(namespace)
+            .map(|pipeline| &pipeline.spec)
+    }
+
+    /// Returns the DeploymentPipeline of a namespace with its metadata.
+    pub fn pipeline_object(&self, namespace: &str) -> Option<&DeploymentPipeline> {
+        let here = |(key, _): &(&Key, &DeploymentPipeline)| &*key.namespace == namespace;
+        let found = self.pipelines.iter().filter(here);
+        let first = found.min_by(|(one, _), (other, _)| one.name.cmp(&other.name));
+        first.map(|(_, pipeline)| pipeline)
+    }
+
+    /// Returns the fault for which bowline refuses promotions in a namespace.
+    pub fn pipeline_fault(&self, namespace: &str) -> Option<PipelineFault> {
+        let found = self.pipelines_in(namespace);
+        match found.as_slice() {
+            [] => None,
+            [(key, pipeline)] => {
+                let cycle = pipeline.order().err()?;
+                let pipeline = key.name.to_string();
+                Some(PipelineFault::Cycle { pipeline, cycle })
+            }
+            several => Some(PipelineFault::Several {
+                namespace: namespace.to_owned(),
+                pipelines: several
+                    .iter()
+                    .map(|(key, _)| key.name.to_string())
+                    .collect(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The rows of one kind of object.
+
+use std::collections::HashMap;
+
+use super::Key;
+
+/// Rows by key, each with the number of the list that contained it last.
+pub struct Table<T> {
+    rows: HashMap<Key, (u32, T)>,
+    list: u32,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self {
+            rows: HashMap::new(),
+            list: 0,
+        }
+    }
+}
+
+impl<T> Table<T> {
+    /// Returns a row.
+    pub fn get(&self, key: &Key) -> Option<&T> {
+        self.rows.get(key).map(|(_, row)| row)
+    }
+
+    /// Adds or replaces a row, and returns the old one.
+    pub fn put(&mut self, key: Key, row: T) -> Option<T> {
+        self.rows.insert(key, (self.list, row)).map(|(_, old)| old)
+    }
+
+    /// Removes a row and returns it.
+    pub fn remove(&mut self, key: &Key) -> Option<T> {
+        self.rows.remove(key).map(|(_, row)| row)
+    }
+
+    /// Returns all rows with their keys, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (&Key, &T)> {
+        self.rows.iter().map(|(key, (_, row))| (key, row))
+    }
+
+    /// Starts a list: the rows that are not put again before its end are no longer there.
+    pub fn start_list(&mut self) {
+        self.list += 1;
+    }
+
+    /// Returns the keys that the list which just ended did not contain.
+    pub fn unlisted(&self) -> Vec<Key> {
+        let old = self.rows.iter().filter(|(_, (list, _))| *list != self.list);
+        old.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Removes the rows that the list which just ended did not contain.
+    pub fn remove_unlisted(&mut self) {
+        let list = self.list;
+        self.rows.retain(|_, (seen, _)| *seen == list);
+    }
+}

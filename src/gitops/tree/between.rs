@@ -1,0 +1,140 @@
+//! Compares a commit with the work tree: the ReleasePins, releases and marks that differ.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::sync::{PINS, RELEASES};
+use super::{Tree, is_manifest, kustomize, manifest};
+use crate::api::labels;
+use crate::api::pin::ReleasePinSpec;
+use crate::api::release::{Mark, Verdict};
+use crate::git::GitError;
+
+/// The namespace and the name of an object.
+type Name = (String, String);
+
+/// The state of an object in the commit and in the work tree; None if the object does not exist there.
+pub type Sides<T> = (Option<T>, Option<T>);
+
+/// The objects that differ, by namespace and name.
+#[derive(Debug)]
+pub struct Between {
+    /// The ReleasePins.
+    pub pins: BTreeMap<Name, Sides<ReleasePinSpec>>,
+    /// The specs of releases.
+    pub releases: BTreeMap<Name, Sides<Value>>,
+    /// The marks of releases that have a mark on at least one side.
+    pub marks: BTreeMap<Name, Sides<Noted>>,
+}
+
+/// A mark of a release, and the note that its author gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Noted {
+    /// The verdict: bad or good.
+    pub verdict: Verdict,
+    /// The note; empty if the author gave none, or if the mark cannot be parsed.
+    pub note: String,
+}
+
+impl Noted {
+    fn read(annotation: &str) -> Self {
+        let mark = serde_json::from_str::<Mark>(annotation).ok();
+        Self {
+            verdict: Verdict::of_mark(annotation),
+            note: mark.and_then(|mark| mark.note).unwrap_or_default(),
+        }
+    }
+}
+
+/// Compares the ReleasePins and releases of a commit with those of the work tree, inside the directory that
+/// the user named.
+pub fn between(tree: &Tree, commit: &str) -> Result<Between, GitError> {
+    let (work, index, namespace) = (tree.work(), tree.index(), tree.namespace());
+    let (patches, _) = kustomize::named(&index.files);
+    let changed: BTreeSet<String> = work.changed_since(commit)?.into_iter().collect();
+    // A file that a kustomization now names as a patch is no object any more, even if the file did not
+    // change.
+    let patched = patches.iter().map(|path| (*path).to_owned());
+    let paths: BTreeSet<String> = changed.iter().cloned().chain(patched).collect();
+    let names: Vec<String> = paths
+        .iter()
+        .map(|path| format!("{commit}:{path}"))
+        .collect();
+    let (mut before, mut after) = (Side::default(), Side::default());
+    for (path, blob) in paths.iter().zip(work.blobs(&names)?) {
+        let known = index.files.get(path);
+        if !is_manifest(path) || known.is_some_and(|known| known.template) {
+            continue;
+        }
+        before.read(&namespace, &blob.unwrap_or_default());
+        if known.is_some() && !patches.contains(path.as_str()) {
+            // Another check reports files that cannot be read.
+            let now = std::fs::read(work.root().join(path)).unwrap_or_default();
+            after.read(&namespace, &now);
+        }
+    }
+    // An object that was in a patch file, or in two files, may still be in an unchanged file.
+    let stays = |resource: &str, (namespace, name): &Name| {
+        let place = tree.place(resource, namespace, name);
+        place.is_some_and(|place| !changed.contains(&place.path))
+    };
+    Ok(Between {
+        pins: differing(before.pins, after.pins, |name| stays(PINS, name)),
+        releases: differing(before.releases, after.releases, |name| {
+            stays(RELEASES, name)
+        }),
+        marks: differing(before.marks, after.marks, |name| stays(RELEASES, name)),
+    })
+}
+
+/// The objects on one of the two sides.
+#[derive(Default)]
+struct Side {
+    pins: BTreeMap<Name, ReleasePinSpec>,
+    releases: BTreeMap<Name, Value>,
+    marks: BTreeMap<Name, Noted>,
+}
+
+impl Side {
+    fn read(&mut self, namespace: &str, bytes: &[u8]) {
+        // A file that could not be parsed at that commit has no objects.
+        for value in manifest::objects(bytes).unwrap_or_default() {
+            let said = |field: &str| value["metadata"][field].as_str().unwrap_or_default();
+            let namespace = match said("namespace") {
+                "" => namespace,
+                own => own,
+            };
+            let name = (namespace.to_owned(), said("name").to_owned());
+            if manifest::is_a("ReleasePin", &value) {
+                let spec = ReleasePinSpec::deserialize(&value["spec"]);
+                self.pins.extend(spec.ok().map(|spec| (name, spec)));
+            } else if manifest::is_a("Release", &value) {
+                let mark = value["metadata"]["annotations"][labels::MARK].as_str();
+                let mark = mark.map(Noted::read);
+                self.marks.extend(mark.map(|mark| (name.clone(), mark)));
+                self.releases.insert(name, value["spec"].clone());
+            }
+        }
+    }
+}
+
+fn differing<T: PartialEq>(
+    before: BTreeMap<Name, T>,
+    mut after: BTreeMap<Name, T>,
+    stays: impl Fn(&Name) -> bool,
+) -> BTreeMap<Name, Sides<T>> {
+    let mut found = BTreeMap::new();
+    for (name, before) in before {
+        let after = after.remove(&name);
+        if after.as_ref() != Some(&before) && (after.is_some() || !stays(&name)) {
+            found.insert(name, (Some(before), after));
+        }
+    }
+    let new = after
+        .into_iter()
+        .map(|(name, after)| (name, (None, Some(after))));
+    found.extend(new);
+    found
+}

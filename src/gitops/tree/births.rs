@@ -1,0 +1,182 @@
+//! The creation times of objects: when they came to the branch.
+//!
+//! An object that is alone in its file is as old as the file. In a file with several documents, each object
+//! is as old as the first commit that contains it, and never older than the readable history: garbage
+//! collection could delete a release that looks older than it is.
+
+use std::collections::{BTreeMap, HashMap};
+
+use kube_embedded::catalog::Catalog;
+use kube_embedded::object::meta;
+use memchr::memmem;
+
+use super::branch::Told;
+use super::chronicle::or_else;
+use super::index::{Held, Index, Known};
+use super::moves::{Blobs, State};
+use super::read::resource_of;
+use crate::api::lists;
+use crate::git::GitError;
+use crate::git::log::Changed;
+
+/// The creation times of the objects of a file, in seconds, by the identity of the object.
+pub(super) type Births = BTreeMap<String, i64>;
+
+/// The number of blobs that are in memory at the same time.
+const BATCH: usize = 256;
+
+/// Returns when an object of a file came to the branch; None if that is not known.
+pub(super) fn born(
+    index: &Index,
+    path: &str,
+    known: &Known,
+    held: &Held,
+    namespace: &str,
+) -> Option<i64> {
+    match known.holds_several() {
+        false => index.births.get(path).copied(),
+        true => {
+            let identity = identity(&held.resource, namespace, &held.name);
+            index.births_of_each.get(path)?.get(&identity).copied()
+        }
+    }
+}
+
+fn identity(resource: &str, namespace: &str, name: &str) -> String {
+    format!("{resource}/{namespace}/{name}")
+}
+
+/// Records when files came to the branch.
+pub(super) fn bear_all(births: &mut HashMap<String, i64>, commits: &[Told]) {
+    for told in commits {
+        for file in &told.commit.files {
+            bear(births, file, told.commit.at.as_second());
+        }
+    }
+}
+
+fn bear(births: &mut HashMap<String, i64>, file: &Changed, at: i64) {
+    if let Some(from) = &file.from {
+        if let Some(born) = births.remove(from) {
+            births.insert(file.path.clone(), born);
+        }
+    } else if file.added {
+        births.insert(file.path.clone(), at);
+    } else if file.blob.is_none() {
+        births.remove(&file.path);
+    }
+}
+
+/// Records when each object came to the branch, for files with several documents.
+pub(super) fn bear_each(
+    blobs: Blobs<'_>,
+    commits: &[Told],
+    states: &[State<'_>],
+    births: &mut BTreeMap<String, Births>,
+    namespace: &str,
+    catalog: &Catalog,
+) -> Result<(), GitError> {
+    let mut documents = Documents {
+        catalog,
+        namespace,
+        read: HashMap::new(),
+    };
+    for states in states.chunks(BATCH) {
+        let ids = states.iter().filter_map(|(_, file)| file.blob.clone());
+        let mut texts = blobs(&ids.collect::<Vec<_>>())?.into_iter();
+        for (at, file) in states {
+            let was = births.remove(file.from.as_ref().unwrap_or(&file.path));
+            let was = was.unwrap_or_default();
+            if file.blob.is_none() {
+                continue;
+            }
+            let text = texts.next().flatten();
+            let objects = text.and_then(|text| documents.objects(&text));
+            let at = commits.get(*at).map(|told| told.commit.at.as_second());
+            let (Some(objects), Some(at)) = (objects, at) else {
+                births.insert(file.path.clone(), was);
+                continue;
+            };
+            let each = objects.into_iter().map(|object| {
+                let born = was.get(&object).copied().unwrap_or(at);
+                (object, born)
+            });
+            births.insert(file.path.clone(), each.collect());
+        }
+    }
+    Ok(())
+}
+
+/// Parses the objects of texts. The states of a file have most documents in common, and each is parsed once.
+struct Documents<'a> {
+    catalog: &'a Catalog,
+    namespace: &'a str,
+    read: HashMap<Vec<u8>, Option<Vec<String>>>,
+}
+
+impl Documents<'_> {
+    /// Lists the objects of a text; None if it cannot be parsed.
+    fn objects(&mut self, text: &[u8]) -> Option<Vec<String>> {
+        let mut found = Vec::new();
+        for document in documents(text) {
+            if !self.read.contains_key(document) {
+                let objects = self.understand(document);
+                self.read.insert(document.to_vec(), objects);
+            }
+            let objects = self.read.get(document)?.as_ref()?;
+            found.extend(objects.iter().cloned());
+        }
+        Some(found)
+    }
+
+    fn understand(&self, document: &[u8]) -> Option<Vec<String>> {
+        let text = std::str::from_utf8(document).ok()?;
+        let values = bounded_yaml::documents("", text).ok()?.into_iter();
+        let values = values.flat_map(|document| lists::objects(document.value));
+        let objects = values.filter_map(|item| {
+            let resource = resource_of(self.catalog, &item.value)?;
+            let namespace = or_else(meta(&item.value, "namespace"), self.namespace);
+            let name = meta(&item.value, "name");
+            Some(identity(&resource.storage, namespace, name))
+        });
+        Some(objects.collect())
+    }
+}
+
+/// Splits a text into documents: `---` at the start of a line is always a separator.
+fn documents(text: &[u8]) -> Vec<&[u8]> {
+    let mut found = Vec::new();
+    let mut begin = 0;
+    for at in memmem::find_iter(text, b"\n---") {
+        let behind = text.get(at + 4);
+        if behind.is_none_or(u8::is_ascii_whitespace) {
+            found.extend(text.get(begin..=at));
+            begin = at + 1;
+        }
+    }
+    found.extend(text.get(begin..));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_where_documents_begin() {
+        for (text, expected) in [
+            ("", &[""][..]),
+            ("a: 1\n", &["a: 1\n"]),
+            ("---\na: 1\n", &["---\na: 1\n"]),
+            ("a: 1\n---\nb: 2\n---", &["a: 1\n", "---\nb: 2\n", "---"]),
+            ("a: 1\n--- {b: 2}\r\n", &["a: 1\n", "--- {b: 2}\r\n"]),
+            ("a: |\n  ---\n---b: 2\n", &["a: |\n  ---\n---b: 2\n"]),
+        ] {
+            let cut: Vec<&str> = documents(text.as_bytes())
+                .into_iter()
+                .map(|part| std::str::from_utf8(part).unwrap())
+                .collect();
+            assert_eq!(cut, expected, "{text:?}");
+        }
+    }
+}

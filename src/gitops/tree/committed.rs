@@ -1,0 +1,166 @@
+//! The ReleasePins of a commit, for an action that must not miss one.
+//!
+//! The files on disk can differ from the commit, and git does not always tell: skip-worktree and
+//! assume-unchanged hide a change. So the commit itself is read.
+
+use serde_json::Value;
+
+use super::files::{self, Charts, is_manifest};
+use super::manifest::{Unreadable, values};
+use super::read::{is_of_us, letters, names_us};
+use super::{hidden, is_in};
+use crate::git::{GitError, WorkTree};
+
+/// The number of files that are read from git at once, so that a large repository needs little memory.
+const AT_ONCE: usize = 1000;
+
+/// A ReleasePin, or a patch of one, in a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommittedPin {
+    /// The namespace in the file; empty if the file names none.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Every text of its spec. The names of its releases are among them, even if the spec is not valid.
+    pub texts: Vec<String>,
+}
+
+/// The ReleasePins of a commit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommittedPins {
+    /// The ReleasePins in the files that can be read.
+    pub pins: Vec<CommittedPin>,
+    /// The files that may have ReleasePins and cannot be read.
+    pub unread: Vec<String>,
+}
+
+/// Reads the ReleasePins of a commit, inside the directory that the user named.
+pub fn committed_pins(work: &WorkTree, commit: &str) -> Result<CommittedPins, GitError> {
+    let within = work.within();
+    let mut paths: Vec<String> = work.files_of(commit)?.into_iter().collect();
+    paths.retain(|path| is_in(&within, path));
+    let charts = Charts::of(&paths);
+    paths.retain(|path| is_manifest(path) || charts.is_template(path));
+    let mut found = CommittedPins::default();
+    for some in paths.chunks(AT_ONCE) {
+        let names = some.iter().map(|path| format!("{commit}:{path}"));
+        let blobs = work.blobs(&names.collect::<Vec<String>>())?;
+        for (path, blob) in some.iter().zip(blobs) {
+            // git lists a file that this clone does not have.
+            let read = blob.ok_or(Unreadable);
+            match read.and_then(|bytes| pins(path, &bytes, charts.is_template(path))) {
+                Ok(pins) => found.pins.extend(pins),
+                Err(Unreadable) => found.unread.push(path.clone()),
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Lists the ReleasePins of a file, and its patches of ReleasePins.
+fn pins(path: &str, bytes: &[u8], template: bool) -> Result<Vec<CommittedPin>, Unreadable> {
+    if template {
+        return match hidden::problem_of_template(path, bytes) {
+            Some(_) => Err(Unreadable),
+            None => Ok(Vec::new()),
+        };
+    }
+    let kustomization = files::is_kustomization(path);
+    let has = |word: &str| memchr::memmem::find(bytes, word.as_bytes()).is_some();
+    // A file in UTF-16 is valid UTF-8 with a zero byte in every character.
+    if std::str::from_utf8(bytes).is_err() || bytes.contains(&0) {
+        return match kustomization || names_us(&letters(bytes)) {
+            true => Err(Unreadable),
+            false => Ok(Vec::new()),
+        };
+    }
+    if !kustomization && !has("ReleasePin") && !has("fieldPaths") {
+        return Ok(Vec::new());
+    }
+    let values = match values(bytes) {
+        Ok(values) => values,
+        // Many other JSON files may mention our group.
+        Err(_) if files::is_json(path) && !has("apiVersion") => Vec::new(),
+        Err(error) if kustomization || names_us(bytes) => return Err(error),
+        Err(_) => Vec::new(),
+    };
+    let is_foreign = |value: &&Value| !is_of_us(value["apiVersion"].as_str().unwrap_or_default());
+    let mut foreign = values.iter().filter(is_foreign);
+    if foreign.any(|value| hidden::problem(value).is_some()) {
+        return Err(Unreadable);
+    }
+    let ours = values.iter().filter(|value| value["kind"] == "ReleasePin");
+    let pins = ours.map(|value| {
+        let text = |field: &str| value["metadata"][field].as_str().unwrap_or_default();
+        let mut texts = Vec::new();
+        collect(&value["spec"], &mut texts);
+        CommittedPin {
+            namespace: text("namespace").to_owned(),
+            name: text("name").to_owned(),
+            texts,
+        }
+    });
+    Ok(pins.collect())
+}
+
+fn collect(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::String(text) => texts.push(text.clone()),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, texts)),
+        Value::Object(fields) => fields.values().for_each(|value| collect(value, texts)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PIN: &str = "apiVersion: openchoreo.dev/v1alpha1\nkind: ReleasePin\nmetadata: {name: cart-prod}\nspec: {component: cart, environment: prod, releaseRef: {name: cart-1}}\n";
+
+    #[test]
+    fn a_file_that_may_have_a_release_pin_is_read_or_reported() {
+        let with_hold = PIN.replace(
+            "cart-1}",
+            "cart-1}, holds: [{release: cart-2, until: never}]",
+        );
+        let utf16: Vec<u8> = PIN.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        for (path, bytes, expected) in [
+            ("p.yaml", PIN.as_bytes(), Ok(vec!["cart-1"])),
+            // The texts of an invalid spec are read too.
+            ("p.yaml", with_hold.as_bytes(), Ok(vec!["cart-1", "cart-2"])),
+            (
+                "p.yaml",
+                b"kind: ReleasePin\nspec: {releaseRef: {name: cart-3}}\n",
+                Ok(vec!["cart-3"]),
+            ),
+            ("p.yaml", b"kind: Deployment\n", Ok(Vec::new())),
+            ("p.yaml", b"a: [\n", Ok(Vec::new())),
+            (
+                "p.yaml",
+                b"# openchoreo.dev ReleasePin\na: [\n",
+                Err(Unreadable),
+            ),
+            ("p.yaml", &utf16, Err(Unreadable)),
+            ("kustomization.yaml", b"a: [\n", Err(Unreadable)),
+            (
+                "kustomization.yaml",
+                b"patches: [{path: p.yaml, target: {kind: ReleasePin}}]\n",
+                Err(Unreadable),
+            ),
+            ("p.jsonnet", b"{ kind: 'ReleasePin' }", Err(Unreadable)),
+            ("p.jsonnet", b"{ kind: 'Deployment' }", Ok(Vec::new())),
+        ] {
+            let found = pins(path, bytes, files::is_template(path));
+            let found = found.map(|pins| {
+                let texts = pins.into_iter().flat_map(|pin| pin.texts);
+                let mut texts: Vec<String> = texts.collect();
+                texts.retain(|text| text.starts_with("cart-"));
+                texts.sort();
+                texts
+            });
+            let expected = expected.map(|texts| texts.into_iter().map(str::to_owned).collect());
+            assert_eq!(found, expected, "{path} {}", String::from_utf8_lossy(bytes));
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! Computes the edits of files that add, change or remove objects. This module writes no file.
+
+use std::collections::BTreeMap;
+
+use bounded_yaml::edit::EditError;
+use kube_embedded::object::meta;
+use serde_json::Value;
+
+use super::files::{self, Charts};
+use super::index::{Held, Index, Known};
+use super::object_text::{holds, object_at, with_another, with_object, without_object};
+use super::{BadWord, Place, Tree, kustomize, place, read};
+use crate::git::GitError;
+use crate::git::commit::FileEdit;
+use crate::text;
+
+/// A wanted change of one object.
+#[derive(Clone, Debug)]
+pub enum Wish {
+    /// A document gets new content.
+    Set {
+        /// The place of the document.
+        place: Place,
+        /// The new content.
+        document: Value,
+    },
+    /// A new object.
+    New {
+        /// `{group}/{plural}`.
+        resource: String,
+        /// The object.
+        document: Value,
+    },
+    /// A document is removed.
+    Remove {
+        /// The place of the document.
+        place: Place,
+    },
+}
+
+/// The reason why files cannot be edited.
+#[derive(Debug, thiserror::Error)]
+pub enum EditsError {
+    /// The text cannot be edited.
+    #[error(transparent)]
+    Edit(#[from] EditError),
+    /// The file is not text.
+    #[error("{0} is not UTF-8")]
+    NotText(String),
+    /// The file cannot be read.
+    #[error("{path}: {error}")]
+    File {
+        /// The path of the file.
+        path: String,
+        /// The error of the operating system.
+        error: std::io::Error,
+    },
+    /// bowline would not see the new object in the file that is chosen for it.
+    #[error("a new {kind} would go to {path}, {why}")]
+    NoPlace {
+        /// The kind of the object.
+        kind: String,
+        /// The file.
+        path: String,
+        /// The reason why bowline would not see it.
+        why: String,
+    },
+    /// The object is in two places, and other tools apply both.
+    #[error(
+        "{kind} {name} is in {first} and in {second}, so a change of one of them may have no effect"
+    )]
+    Twice {
+        /// The kind of the object.
+        kind: String,
+        /// The name of the object.
+        name: String,
+        /// The first place.
+        first: String,
+        /// The second place.
+        second: String,
+    },
+    /// A file that cannot be read may already contain the object.
+    #[error("{path} may have {kind} {name} already, and bowline cannot read it")]
+    MayExist {
+        /// The file.
+        path: String,
+        /// The kind of the object.
+        kind: String,
+        /// The name of the object.
+        name: String,
+    },
+    /// A field of the new object cannot be part of a file path.
+    #[error(transparent)]
+    Word(#[from] BadWord),
+    /// Git failed, or the path leads out of the work tree.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+impl EditsError {
+    /// A hint what the user can do; None if there is none.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::NoPlace { .. } => Some(
+                "bowline check says what is wrong with files; [layout] in .bowline.toml says where new objects go",
+            ),
+            Self::Twice { .. } => Some("remove one of them, and commit that"),
+            Self::MayExist { .. } => Some("bowline check says what is wrong with the file"),
+            _ => None,
+        }
+    }
+}
+
+/// A file that is being edited.
+struct Editing {
+    before: Option<Vec<u8>>,
+    now: Option<String>,
+}
+
+impl Tree {
+    /// Reads the object at a place, with the apiVersion and the kind that a typed list implies.
+    pub fn document(&self, place: &Place) -> Result<Value, EditsError> {
+        let text = self.text(&place.path)?.unwrap_or_default();
+        Ok(object_at(place, &text)?)
+    }
+
+    fn text(&self, path: &str) -> Result<Option<String>, EditsError> {
+        let file = self.work().inside(path)?;
+        let bytes = match std::fs::read(file) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => {
+                return Err(EditsError::File {
+                    path: path.to_owned(),
+                    error,
+                });
+            }
+        };
+        let text = String::from_utf8(bytes);
+        text.map(Some)
+            .map_err(|_| EditsError::NotText(path.to_owned()))
+    }
+
+    /// Computes the edits of the files for the wanted changes, without writing anything.
+    pub fn edits(&self, wishes: &[Wish]) -> Result<Vec<FileEdit>, EditsError> {
+        let mut files: BTreeMap<String, Editing> = BTreeMap::new();
+        let mut removed: Vec<&Place> = Vec::new();
+        let index = self.index();
+        for wish in wishes {
+            match wish {
+                Wish::Set { place, document } => {
+                    self.is_there_once(&index, place)?;
+                    let file = self.editing(&mut files, &place.path)?;
+                    let text = file.now.take().unwrap_or_default();
+                    file.now = Some(with_object(place, &text, document)?);
+                }
+                Wish::New { resource, document } => {
+                    let path = self.new_file(resource, document)?;
+                    let no_place = |why: String| EditsError::NoPlace {
+                        kind: document["kind"].as_str().unwrap_or_default().to_owned(),
+                        path: path.clone(),
+                        why,
+                    };
+                    self.is_nowhere_unread(&index, document)?;
+                    if let Some(why) = self.hides(&path)? {
+                        return Err(no_place(why));
+                    }
+                    let file = self.editing(&mut files, &path)?;
+                    file.now = Some(match file.now.take() {
+                        None => bounded_yaml::edit::new_text(document, files::is_json(&path)),
+                        Some(text) => {
+                            if holds(&path, &text, document)? {
+                                return Err(no_place("which has it already".to_owned()));
+                            }
+                            with_another(&path, &text, document)?
+                                .ok_or_else(|| no_place(ONE_JSON.to_owned()))?
+                        }
+                    });
+                }
+                Wish::Remove { place } => removed.push(place),
+            }
+        }
+        // From the last to the first, so that the indexes of the others stay valid.
+        removed.sort_by_key(|place| std::cmp::Reverse((place.document, &place.items)));
+        for place in removed {
+            self.is_there_once(&index, place)?;
+            let file = self.editing(&mut files, &place.path)?;
+            if let Some(text) = file.now.take() {
+                let alone = index.files.get(&place.path).is_some_and(|known| {
+                    known.documents == 1 && known.hash == read::hash(text.as_bytes())
+                });
+                file.now = match alone && place.items.is_empty() {
+                    true => None,
+                    false => without_object(place, &text)?,
+                };
+            }
+        }
+        let edits = files.into_iter().map(|(path, file)| FileEdit {
+            path,
+            before: file.before,
+            after: file.now.map(String::into_bytes),
+        });
+        Ok(edits.filter(|edit| edit.before != edit.after).collect())
+    }
+
+    /// Refuses to change an object that is in two places: other tools apply both, and the other one may win.
+    fn is_there_once(&self, index: &Index, place: &Place) -> Result<(), EditsError> {
+        let here = index.files.get(&place.path);
+        let mut here = here.into_iter().flat_map(|known| &known.objects);
+        let own = here.find(|held| held.document == place.document && held.items == place.items);
+        let Some(own) = own else {
+            return Ok(());
+        };
+        let (patches, _) = kustomize::named(&index.files);
+        for (path, known) in &index.files {
+            let mut held = known.objects.iter();
+            let is_other = |held: &&Held| {
+                index.identity(held) == index.identity(own) && !std::ptr::eq(*held, own)
+            };
+            if let Some(other) = held.find(is_other)
+                && !patches.contains(path.as_str())
+            {
+                return Err(EditsError::Twice {
+                    kind: own.resource.clone(),
+                    name: own.name.clone(),
+                    first: place.to_string(),
+                    second: Place::of(path, other).to_string(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses to add a ReleasePin that may already be in a file that cannot be read.
+    fn is_nowhere_unread(&self, index: &Index, document: &Value) -> Result<(), EditsError> {
+        let (kind, name) = (document["kind"].as_str(), meta(document, "name"));
+        if kind != Some("ReleasePin") {
+            return Ok(());
+        }
+        let has = |bytes: &[u8], word: &str| memchr::memmem::find(bytes, word.as_bytes()).is_some();
+        let may_have = |(path, known): &(&String, &Known)| {
+            if known.problems.is_empty() {
+                return false;
+            }
+            if known.may_hide_pins || known.left_out.iter().any(|pin| pin.name == name) {
+                return true;
+            }
+            let file = self.work().inside(path).ok();
+            let bytes = file.and_then(|file| std::fs::read(file).ok());
+            let bytes = bytes.map(|bytes| read::letters(&bytes));
+            bytes.is_some_and(|bytes| has(&bytes, "ReleasePin") && has(&bytes, name))
+        };
+        let may_exist = |path: &str| EditsError::MayExist {
+            path: text::line(path).into_owned(),
+            kind: "ReleasePin".to_owned(),
+            name: name.to_owned(),
+        };
+        if let Some((path, _)) = index.files.iter().find(may_have) {
+            return Err(may_exist(path));
+        }
+        // A kustomization can name a file that bowline does not read because of its name.
+        let (_, resources) = kustomize::named(&index.files);
+        let mut unread = resources.into_iter();
+        let unread =
+            unread.find(|path| !index.files.contains_key(*path) && self.is_unread_manifest(path));
+        match unread {
+            Some(path) => Err(may_exist(path)),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the reason why bowline would not see a new object in a file; None if it would.
+    fn hides(&self, path: &str) -> Result<Option<String>, EditsError> {
+        let index = self.index();
+        let (patches, _) = kustomize::named(&index.files);
+        if patches.contains(path) {
+            return Ok(Some("which a kustomization names as a patch".to_owned()));
+        }
+        let file = match self.work().inside(path) {
+            Err(GitError::Outside(_)) => {
+                let why =
+                    "which is behind a link to a directory, and bowline does not follow links";
+                return Ok(Some(why.to_owned()));
+            }
+            file => file?,
+        };
+        if file.symlink_metadata().is_ok_and(|found| !found.is_file()) {
+            return Ok(Some("which is no regular file".to_owned()));
+        }
+        if let Some(known) = index.files.get(path) {
+            let problem = known.problems.first();
+            return Ok(problem.map(|problem| format!("which has something wrong in it: {problem}")));
+        }
+        if self.work().ignores(path)? {
+            return Ok(Some("which git ignores".to_owned()));
+        }
+        let mut listed = self.work().files()?.paths;
+        let mut others = listed.iter().filter(|listed| listed.ends_with('/'));
+        if others.any(|other| path.starts_with(other.as_str())) {
+            return Ok(Some("which is in another repository".to_owned()));
+        }
+        listed.push(path.to_owned());
+        let is_template = Charts::of(&listed).is_template(path);
+        Ok(is_template.then(|| "which is a template of a chart".to_owned()))
+    }
+
+    /// Returns the file for a new object.
+    pub fn new_file(&self, resource: &str, document: &Value) -> Result<String, BadWord> {
+        let within = self.work().within();
+        place::choose(&self.layout, &self.index(), &within, resource, document)
+    }
+
+    fn editing<'f>(
+        &self,
+        files: &'f mut BTreeMap<String, Editing>,
+        path: &str,
+    ) -> Result<&'f mut Editing, EditsError> {
+        use std::collections::btree_map::Entry;
+        match files.entry(path.to_owned()) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(place) => {
+                let now = self.text(path)?;
+                let before = now.clone().map(String::into_bytes);
+                Ok(place.insert(Editing { before, now }))
+            }
+        }
+    }
+}
+
+/// The reason why a JSON file takes no second object.
+const ONE_JSON: &str = "which is a JSON file with one object";
+
+impl Tree {
+    /// Returns whether the files of a resource's objects contain the namespace.
+    pub fn says_namespaces(&self, resource: &str) -> bool {
+        let index = self.index();
+        let objects = || index.files.values().flat_map(|known| &known.objects);
+        let mut same = objects().filter(|held| held.resource == resource);
+        match same.next() {
+            Some(first) => first.says_namespace,
+            None => objects().next().is_none_or(|held| held.says_namespace),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The files of a work tree that bowline reads: manifests and templates.
+//!
+//! Manifests are YAML and JSON files, by their extension in any case. Other tools make manifests from
+//! templates: bowline only checks whether a template makes ReleasePins.
+
+use std::collections::BTreeSet;
+
+/// The extensions of manifests.
+const MANIFESTS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// The extensions of templates.
+const TEMPLATES: [&str; 9] = [
+    "jsonnet",
+    "libsonnet",
+    "cue",
+    "tpl",
+    "tmpl",
+    "gotmpl",
+    "j2",
+    "jinja",
+    "jinja2",
+];
+
+/// The Helm charts of a repository; the files in their `templates/` are not manifests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Charts(BTreeSet<String>);
+
+impl Charts {
+    /// Finds the charts among the files of a repository.
+    pub(super) fn of(files: &[String]) -> Self {
+        let charts = files
+            .iter()
+            .filter_map(|file| file.strip_suffix("Chart.yaml"));
+        let charts = charts.filter(|folder| folder.is_empty() || folder.ends_with('/'));
+        Self(charts.map(|folder| format!("{folder}templates/")).collect())
+    }
+
+    /// Returns whether a file is a template of a chart or of another tool.
+    pub(super) fn is_template(&self, path: &str) -> bool {
+        let mut charts = self.0.iter();
+        is_template(path) || charts.any(|folder| path.starts_with(folder.as_str()))
+    }
+}
+
+/// Selects and sorts the files that bowline reads: manifests and templates.
+pub(super) fn candidates(files: Vec<String>) -> Vec<String> {
+    let is_one = |file: &String| is_manifest(file) || is_template(file);
+    let mut chosen: Vec<String> = files.into_iter().filter(is_one).collect();
+    chosen.sort();
+    chosen.dedup();
+    chosen
+}
+
+/// Returns whether a file can be a manifest, by its name.
+pub fn is_manifest(path: &str) -> bool {
+    MANIFESTS.contains(&ending(path).as_str()) || is_kustomization(path)
+}
+
+/// Returns whether a file is a template, by its name.
+pub(super) fn is_template(path: &str) -> bool {
+    TEMPLATES.contains(&ending(path).as_str())
+}
+
+/// Returns whether a file is JSON, by its name.
+pub(super) fn is_json(path: &str) -> bool {
+    ending(path) == "json"
+}
+
+/// Returns whether kustomize reads a file as a kustomization.
+pub(super) fn is_kustomization(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    matches!(
+        name,
+        "kustomization.yaml" | "kustomization.yml" | "Kustomization"
+    )
+}
+
+/// Returns the extension of a file name in lower case, without the dot.
+fn ending(path: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending);
+    ending.unwrap_or_default().to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn manifests_and_templates_are_known_by_their_names() {
+        let files = [
+            "a.yaml",
+            "b/c.YML",
+            "d.Json",
+            "e.txt",
+            "README.md",
+            "yaml",
+            "k/Kustomization",
+            "f.yaml.tpl",
+            "g.jsonnet",
+            "chart/Chart.yaml",
+            "chart/templates/pin.yaml",
+            "chart/templates/NOTES.txt",
+        ];
+        let files: Vec<String> = files.into_iter().map(str::to_owned).collect();
+        let charts = Charts::of(&files);
+        let chosen = candidates(files);
+        let (templates, manifests): (Vec<&str>, Vec<&str>) = chosen
+            .iter()
+            .map(String::as_str)
+            .partition(|path| charts.is_template(path));
+        let expected = [
+            "a.yaml",
+            "b/c.YML",
+            "chart/Chart.yaml",
+            "d.Json",
+            "k/Kustomization",
+        ];
+        assert_eq!(manifests, expected);
+        let expected = ["chart/templates/pin.yaml", "f.yaml.tpl", "g.jsonnet"];
+        assert_eq!(templates, expected);
+    }
+}

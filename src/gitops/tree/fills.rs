@@ -1,0 +1,133 @@
+//! Converts parsed objects and audit entries to rows of the store, with the metadata from git and the status
+//! from a cluster.
+
+use jiff::Timestamp;
+use kube_embedded::catalog::Catalog;
+use kube_embedded::encode;
+use kube_embedded::object::{map_of, meta_mut};
+use kube_embedded::sqlite::{Fill, Key};
+use serde_json::{Value, json};
+
+use super::chronicle::{self, Entry};
+use super::index::{Held, Index, Recorded};
+use super::read;
+use super::sync::{ENTRIES, PINS};
+use crate::api::labels;
+
+/// The uid of an object, computed from its key, so that it is the same in every clone.
+pub(super) fn uid(resource: &str, namespace: &str, name: &str) -> String {
+    let hash = read::hash(format!("{resource}\0{namespace}\0{name}").as_bytes());
+    let part = |from: usize, to: usize| hash.get(from..to).unwrap_or_default().to_owned();
+    format!(
+        "{}-{}-4{}-8{}-{}",
+        part(0, 8),
+        part(8, 12),
+        part(13, 16),
+        part(17, 20),
+        part(20, 32)
+    )
+}
+
+/// Returns the row of an object in a file.
+pub(super) fn fill(
+    index: &Index,
+    held: Held,
+    mut object: Value,
+    born: i64,
+    namespace: &str,
+    status: Option<&Value>,
+    catalog: &Catalog,
+) -> Fill {
+    let resource = catalog.stored(&held.resource);
+    let own_uid = uid(&held.resource, namespace, &held.name);
+    let born = Timestamp::from_second(born).unwrap_or_default();
+    let recorded = match held.resource == PINS {
+        true => index.pins.get(&chronicle::pin_key(namespace, &held.name)),
+        false => None,
+    };
+    let meta = meta_mut(&mut object);
+    meta.insert("namespace".into(), namespace.into());
+    meta.insert("uid".into(), own_uid.as_str().into());
+    meta.insert("creationTimestamp".into(), born.to_string().into());
+    if held.resource == PINS {
+        let generation = revision(recorded, &object["spec"]);
+        let meta = meta_mut(&mut object);
+        meta.insert("generation".into(), generation.into());
+        if let Some(recorded) = recorded.filter(|recorded| !recorded.by.is_empty()) {
+            let annotations = map_of(meta.entry("annotations").or_insert(Value::Null));
+            annotations.insert(labels::CHANGED_BY.to_owned(), recorded.by.as_str().into());
+        }
+        if let Some(status) = status {
+            let status = beside(status, &object["spec"], generation);
+            map_of(&mut object).insert("status".into(), status);
+        }
+    }
+    let (meta, rest) = match resource {
+        Some(resource) => encode::split(resource, &object),
+        None => (Vec::new(), Vec::new()),
+    };
+    Fill {
+        key: Key {
+            resource: held.resource.as_str().into(),
+            namespace: namespace.to_owned(),
+            name: held.name,
+        },
+        uid: own_uid,
+        state: Some((meta, rest)),
+    }
+}
+
+/// The revision of a ReleasePin: the newest of the log, or the next one if the file has uncommitted changes.
+fn revision(recorded: Option<&Recorded>, spec: &Value) -> i64 {
+    match recorded {
+        None => 1,
+        Some(recorded) if recorded.spec == chronicle::spec(spec) => recorded.revisions.max(1),
+        Some(recorded) => recorded.revisions + 1,
+    }
+}
+
+/// The status of a ReleasePin in a cluster, with the generation of the repository: `observedGeneration` is
+/// set only if the cluster has the same spec as the file.
+fn beside(said: &Value, spec: &Value, generation: i64) -> Value {
+    let mut status = said["status"].clone();
+    let same = chronicle::spec(&said["spec"]) == chronicle::spec(spec);
+    let current = said["status"]["observedGeneration"] == said["metadata"]["generation"];
+    let fields = map_of(&mut status);
+    match same && current {
+        true => fields.insert("observedGeneration".into(), generation.into()),
+        false => fields.remove("observedGeneration"),
+    };
+    // The generations of the cluster differ from ours: its outcomes are numbered in order, up to the current
+    // generation.
+    if let Some(outcomes) = fields.get_mut("outcomes").and_then(Value::as_array_mut) {
+        let count = i64::try_from(outcomes.len()).unwrap_or_default();
+        for (at, outcome) in (0..).zip(outcomes.iter_mut()) {
+            map_of(outcome).insert("generation".into(), (generation - count + 1 + at).into());
+        }
+    }
+    status
+}
+
+/// Returns the row of an audit entry.
+pub(super) fn entry_fill(entry: &Entry) -> Fill {
+    let namespace = entry.namespace.as_str();
+    let (name, object) = chronicle::object(entry);
+    let own = uid(ENTRIES, namespace, &name);
+    let state = object.map(|mut object| {
+        let meta = meta_mut(&mut object);
+        meta.insert("uid".into(), own.as_str().into());
+        (
+            encode::to_bytes(&object["metadata"]),
+            encode::to_bytes(&json!({"spec": object["spec"]})),
+        )
+    });
+    Fill {
+        key: Key {
+            resource: ENTRIES.into(),
+            namespace: namespace.to_owned(),
+            name,
+        },
+        uid: own,
+        state,
+    }
+}

@@ -1,0 +1,218 @@
+//! The index of a work tree, a file beside the store: bowline reads only changed files again.
+//!
+//! The index can always be deleted: without an index, or with one of another version, bowline reads
+//! everything.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use kube_embedded::sqlite::Revision;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::births::Births;
+use super::chronicle::Entry;
+use super::stat::Stat;
+use super::sync::PINS;
+
+/// Incremented when the content of the index, or the way files are read, changes its meaning.
+const VERSION: u32 = 7;
+
+/// The known state of a work tree.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Index {
+    version: u32,
+    /// The files, by path.
+    pub(super) files: BTreeMap<String, Known>,
+    /// The commit up to which the log was read.
+    pub(super) head: Option<String>,
+    /// The commits at which the log of a shallow clone ended at that time.
+    pub(super) shallow: Option<String>,
+    /// When files came to the branch, in seconds, by path.
+    pub(super) births: HashMap<String, i64>,
+    /// When each object came to the branch, for files with several documents, by path.
+    pub(super) births_of_each: BTreeMap<String, Births>,
+    /// The history of each ReleasePin, by namespace and name.
+    pub(super) pins: BTreeMap<String, Recorded>,
+    /// The files whose log was read for ReleasePins, by path, with the ReleasePins in them.
+    pub(super) files_of_pins: BTreeMap<String, BTreeSet<String>>,
+    /// The number of the newest audit entry of each component's releases, by namespace and name.
+    pub(super) components: BTreeMap<String, i64>,
+    /// The namespace of objects that name none.
+    pub(super) namespace: String,
+    /// The newest revision of the store when the index was written.
+    pub(super) revision: Revision,
+    /// Whether the store may contain objects that are in no file any more.
+    #[serde(skip)]
+    pub(super) unsure: bool,
+    /// Audit entries that are known but not stored yet.
+    #[serde(skip)]
+    pub(super) late: Vec<Arc<Entry>>,
+    /// Whether the store may contain audit entries of commits that are no longer on the branch.
+    #[serde(skip)]
+    pub(super) anew: bool,
+    /// Whether some file states of the log could not be read.
+    #[serde(skip)]
+    pub(super) short: bool,
+    /// Whether all objects of the files and all entries of the log are stored.
+    #[serde(skip)]
+    pub(super) whole: bool,
+}
+
+/// The history of a ReleasePin.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Recorded {
+    /// The number of its revisions.
+    pub(super) revisions: i64,
+    /// Its spec in the last revision; null if it was removed.
+    pub(super) spec: Value,
+    /// The author of the last revision; empty if unknown.
+    pub(super) by: String,
+}
+
+/// The known state of a file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Known {
+    pub(super) stat: Stat,
+    /// The SHA-256 of its content; for a file that is not checked out, its blob id.
+    pub(super) hash: String,
+    /// The number of its documents, including foreign ones; 0 if it was not parsed.
+    pub(super) documents: usize,
+    /// The objects in the file.
+    pub(super) objects: Vec<Held>,
+    /// The files that it names as patches, if it is a kustomization.
+    pub(super) patches: Vec<String>,
+    /// The files and directories that it names as resources, if it is a kustomization.
+    pub(super) resources: Vec<String>,
+    /// Whether it is a kustomization that renames its resources.
+    pub(super) renames: bool,
+    /// The line of the first object in it that changes a ReleasePin if it is applied as a patch.
+    pub(super) changes_pin: Option<usize>,
+    /// Whether it was read as a template, which contains no objects.
+    pub(super) template: bool,
+    /// The ReleasePins that it has in git, if it is not checked out, or those in it that cannot be read.
+    pub(super) left_out: Vec<LeftOutPin>,
+    /// Whether a sparse checkout leaves it out.
+    pub(super) not_checked_out: bool,
+    /// The releases that it has in git, if it is not checked out: their names.
+    pub(super) left_out_releases: Vec<String>,
+    /// Whether it may have ReleasePins that bowline cannot name.
+    pub(super) may_hide_pins: bool,
+    /// The namespace that it gives to its resources, if it is a kustomization.
+    pub(super) moves_to: Option<String>,
+    /// The problems of the file, as messages.
+    pub(super) problems: Vec<String>,
+}
+
+/// A ReleasePin in a file that is not checked out (sparse checkout), or that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOutPin {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its component.
+    pub component: String,
+    /// Its environment.
+    pub environment: String,
+    /// The problem of its file, with the path; empty if the file is not checked out.
+    #[serde(default)]
+    pub problem: String,
+}
+
+impl LeftOutPin {
+    /// Returns why its release is not known.
+    pub fn why(&self) -> String {
+        match self.problem.is_empty() {
+            true => {
+                "its ReleasePin is not checked out; check it out with git sparse-checkout add DIR"
+                    .to_owned()
+            }
+            false => self.problem.clone(),
+        }
+    }
+}
+
+impl Known {
+    /// Returns whether the file contains a ReleasePin, also one that is not checked out or cannot be read.
+    pub(super) fn holds_pins(&self) -> bool {
+        let held = || self.objects.iter().any(|held| held.resource == PINS);
+        !self.left_out.is_empty() || held()
+    }
+
+    /// Returns whether the file contains an object next to other documents, or in a list.
+    pub(super) fn holds_several(&self) -> bool {
+        let in_list = || self.objects.iter().any(|held| !held.items.is_empty());
+        !self.objects.is_empty() && (self.documents > 1 || in_list())
+    }
+}
+
+/// An object in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Held {
+    /// `{group}/{plural}`.
+    pub(super) resource: String,
+    pub(super) namespace: String,
+    pub(super) name: String,
+    /// The index of its document in the file, from 0.
+    pub(super) document: usize,
+    /// Its index in each `items` of its document, the outermost list first; empty if it is in no list.
+    pub(super) items: Vec<usize>,
+    /// The line on which it begins.
+    pub(super) line: usize,
+    /// Whether the file contains its namespace.
+    pub(super) says_namespace: bool,
+    /// The releases that it names, if it is a ReleasePin.
+    pub(super) releases: Vec<String>,
+}
+
+impl Index {
+    /// Reads the saved index; an empty one if it cannot be used.
+    pub(super) fn read(file: &Path) -> Self {
+        let kept = std::fs::read(file).ok();
+        let kept = kept.and_then(|bytes| serde_json::from_slice::<Self>(&bytes).ok());
+        let kept = kept.filter(|index| index.version == VERSION);
+        kept.unwrap_or_else(Self::blank)
+    }
+
+    /// An index without any known file.
+    pub(super) fn blank() -> Self {
+        Self {
+            version: VERSION,
+            ..Self::default()
+        }
+    }
+
+    /// An index without any known file, for a store with unknown content.
+    pub(super) fn unsure(namespace: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            unsure: true,
+            ..Self::blank()
+        }
+    }
+
+    /// Saves the index for the next process. If that fails, the next process reads everything.
+    ///
+    /// If the entries of the log are not all stored, or could not all be read, the log is read again.
+    pub(super) fn write(&self, file: &Path) {
+        if !self.late.is_empty() || self.short {
+            let unread = Self {
+                head: None,
+                late: Vec::new(),
+                short: false,
+                ..self.clone()
+            };
+            return unread.write(file);
+        }
+        let new = file.with_extension(format!("{}.new", std::process::id()));
+        let written = serde_json::to_vec(self)
+            .map_err(std::io::Error::other)
+            .and_then(|bytes| std::fs::write(&new, bytes))
+            .and_then(|()| std::fs::rename(&new, file));
+        if let Err(error) = written {
+            tracing::debug!(%error, file = %file.display(), "the index was not kept");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Kustomizations: the resource and patch files that they name, and whether they rename objects.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::index::{Held, Index, Known};
+use super::is_in;
+use super::sync::{PINS, RELEASES};
+
+/// Records the files that a kustomization names, with paths from the root.
+pub(super) fn read(path: &str, value: &Value, known: &mut Known) {
+    let add = |into: &mut Vec<String>, named: &Value| {
+        if let Some(named) = named.as_str().filter(|text| !text.contains('\n')) {
+            into.extend(beside(path, named));
+        }
+    };
+    let list = |field: &str| value[field].as_array().into_iter().flatten();
+    for field in ["patches", "patchesJson6902"] {
+        list(field).for_each(|patch| add(&mut known.patches, &patch["path"]));
+    }
+    list("patchesStrategicMerge").for_each(|patch| add(&mut known.patches, patch));
+    for field in ["resources", "components", "bases"] {
+        list(field).for_each(|resource| add(&mut known.resources, resource));
+    }
+    let is_given = |field: &&str| value[*field].as_str().is_some_and(|text| !text.is_empty());
+    known.renames = ["namePrefix", "nameSuffix"].iter().any(is_given);
+    let namespace = value["namespace"].as_str().filter(|text| !text.is_empty());
+    known.moves_to = namespace.map(str::to_owned);
+}
+
+/// Returns the path from the root for a path relative to a file; None if it is outside of the root.
+fn beside(path: &str, named: &str) -> Option<String> {
+    let mut parts: Vec<&str> = path.split('/').collect();
+    parts.pop();
+    for part in named.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// Returns the files that kustomizations name as patches, and those that they name as resources.
+pub(super) fn named(files: &BTreeMap<String, Known>) -> (BTreeSet<&str>, BTreeSet<&str>) {
+    let patches = files.values().flat_map(|known| &known.patches);
+    let resources = files.values().flat_map(|known| &known.resources);
+    (
+        patches.map(String::as_str).collect(),
+        resources.map(String::as_str).collect(),
+    )
+}
+
+/// Lists the kustomizations that rename ReleasePins or Releases, each with one affected file.
+pub(super) fn renaming(index: &Index) -> Vec<(&str, &str)> {
+    let renames = index.files.iter().filter(|(_, known)| known.renames);
+    renames
+        .filter_map(|(path, known)| Some((path.as_str(), affected(index, known, |_| true)?)))
+        .collect()
+}
+
+/// Lists the kustomizations that move ReleasePins or Releases to another namespace than the one in their
+/// file, each with one affected file and the namespace.
+pub(super) fn moving(index: &Index) -> Vec<(&str, &str, &str)> {
+    let files = index.files.iter();
+    let moving = files.filter_map(|(path, known)| {
+        let namespace = known.moves_to.as_deref()?;
+        let file = affected(index, known, |held| {
+            held.says_namespace && held.namespace != namespace
+        })?;
+        Some((path.as_str(), file, namespace))
+    });
+    moving.collect()
+}
+
+/// Returns a file among the resources of a kustomization that has such a ReleasePin or Release.
+fn affected<'i>(
+    index: &'i Index,
+    kustomization: &Known,
+    is_such: impl Fn(&Held) -> bool,
+) -> Option<&'i str> {
+    let mut holding = index.files.iter().filter(|(_, known)| {
+        let mut objects = known.objects.iter();
+        objects.any(|held| [PINS, RELEASES].contains(&held.resource.as_str()) && is_such(held))
+    });
+    let found = holding.find(|(path, _)| {
+        let mut resources = kustomization.resources.iter();
+        resources.any(|resource| is_in(resource, path))
+    });
+    found.map(|(path, _)| path.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_relative_to_the_kustomization() {
+        for (path, named, expected) in [
+            ("kustomization.yaml", "a.yaml", Some("a.yaml")),
+            ("o/prod/kustomization.yaml", "../../base", Some("base")),
+            ("o/kustomization.yaml", "./x//y.yaml", Some("o/x/y.yaml")),
+            ("kustomization.yaml", "../outside.yaml", None),
+        ] {
+            assert_eq!(beside(path, named).as_deref(), expected, "{path} {named}");
+        }
+    }
+}

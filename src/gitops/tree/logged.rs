@@ -1,0 +1,123 @@
+//! The log of the branch for `audit verify`: the changes of its commits, and the parts that this clone lacks.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use super::branch::{Told, branch};
+use super::files::{Charts, is_manifest};
+use super::moves::{Change, Removal, Standing, back, changes};
+use super::releases::{Dealt, dealt};
+use super::{Trailers, Tree, is_in, kustomize};
+use crate::git::log::Commit;
+use crate::git::{GitError, WorkTree};
+
+/// The log of the branch, with the parts that this clone lacks.
+#[derive(Debug, Default)]
+pub struct Logged {
+    /// The changes of ReleasePins on the branch, oldest first.
+    pub changes: Vec<Change>,
+    /// The removals of ReleasePins on the branch, oldest first.
+    pub removals: Vec<Removal>,
+    /// The marks and garbage collections on the branch, oldest first.
+    pub dealt: Vec<Dealt>,
+    /// The commits whose trailers name an action or a component, including those of merged branches; newest
+    /// first.
+    pub claims: Vec<Arc<Commit>>,
+    /// The commits whose parents this clone lacks: git lists their whole tree as added.
+    pub cut: BTreeSet<String>,
+    /// The number of file states that this clone lacks and cannot fetch.
+    pub lacking: usize,
+}
+
+/// Reads the log of HEAD. `replaced` lists the commits that get other parents by `git replace` or a graft.
+pub fn logged(
+    tree: &Tree,
+    work: &WorkTree,
+    replaced: &BTreeSet<String>,
+) -> Result<Logged, GitError> {
+    let Some(head) = work.commit_of("HEAD")? else {
+        return Ok(Logged::default());
+    };
+    let mut log = work.log(&head, None)?;
+    leave_out_templates(&mut log);
+    let shallow = work.shallow().unwrap_or_default();
+    let shallow: BTreeSet<&str> = shallow.lines().map(str::trim).collect();
+    let is_cut = |commit: &&Commit| {
+        shallow.contains(commit.id.as_str()) || replaced.contains(commit.id.as_str())
+    };
+    let cut = log.iter().filter(is_cut).map(|commit| commit.id.clone());
+    let cut = cut.collect();
+    let names_something = |commit: &&Commit| {
+        let mut trailers = commit.trailers().into_iter();
+        trailers.any(|(word, _)| [Trailers::ACTION, Trailers::COMPONENT].contains(&word))
+    };
+    let claims = log.iter().filter(names_something);
+    let claims = claims.map(|commit| Arc::new(commit.clone())).collect();
+    let commits = branch(log, Some(&head));
+    let paths = files_of_pins(tree, &commits);
+    let (states, _) = back(&commits, &paths);
+    let mut lacking = 0;
+    let mut blobs = |ids: &[String]| {
+        let found = work.blobs_of_log(ids)?;
+        lacking += found.iter().filter(|text| text.is_none()).count();
+        Ok(found)
+    };
+    let mut standing = Standing::default();
+    let changes = changes(
+        &mut blobs,
+        &commits,
+        &states,
+        &mut standing,
+        &tree.namespace(),
+        HashMap::new(),
+    )?;
+    let dealt = dealt(&mut blobs, &commits)?;
+    Ok(Logged {
+        changes,
+        removals: standing.removals,
+        dealt,
+        claims,
+        cut,
+        lacking,
+    })
+}
+
+/// Removes the states of chart templates from the log: a ReleasePin that becomes a template is removed.
+fn leave_out_templates(log: &mut [Commit]) {
+    let paths = log.iter().flat_map(|commit| &commit.files);
+    let paths: Vec<String> = paths.map(|file| file.path.clone()).collect();
+    let charts = Charts::of(&paths);
+    for file in log.iter_mut().flat_map(|commit| &mut commit.files) {
+        if charts.is_template(file.from.as_ref().unwrap_or(&file.path)) {
+            file.old = None;
+        }
+        if charts.is_template(&file.path) {
+            file.blob = None;
+        }
+    }
+}
+
+/// Lists the files that have ReleasePins, or may have had some: those that do not exist any more, those that
+/// cannot be read, and those with several documents.
+fn files_of_pins(tree: &Tree, commits: &[Told]) -> HashSet<String> {
+    let index = tree.index();
+    let (patches, _) = kustomize::named(&index.files);
+    let within = tree.work().within();
+    let may_have = |path: &str| {
+        let known = index.files.get(path);
+        let single = known.is_some_and(|known| {
+            known.documents == 1 && known.problems.is_empty() && !known.holds_several()
+        });
+        let holds = known.is_some_and(|known| known.holds_pins());
+        let manifest = is_manifest(path) && is_in(&within, path) && !patches.contains(path);
+        manifest && (holds || !single)
+    };
+    let files = commits.iter().flat_map(|told| &told.commit.files);
+    let mut found: HashSet<String> = files
+        .map(|file| &file.path)
+        .filter(|path| may_have(path))
+        .cloned()
+        .collect();
+    found.extend(tree.files_of_pins());
+    found
+}

@@ -1,0 +1,576 @@
+//! A git work tree behind the API: the objects of bowline's kinds come from its files, and writes go to them.
+//!
+//! The store is a cache that can be deleted: it is filled from the files when it is opened, and updated when
+//! they change. For an unchanged file, only its stat is read; for a changed file, its objects are parsed, and
+//! only changed objects are stored. The history in git's log (when a release was created, the revisions of a
+//! ReleasePin, authors and reasons) is read once, and then only the new commits. It is served as
+//! AuditEntries, so that history, diff and audit work on a repository as on a cluster.
+//!
+//! A write edits only the changed parts of the file that contains the object ([`bounded_yaml::edit`]). This
+//! module only computes the new bytes; its callers make the commits.
+
+mod between;
+mod births;
+mod branch;
+mod chronicle;
+mod committed;
+mod cores;
+mod edits;
+mod files;
+mod fills;
+mod guess;
+mod hidden;
+mod index;
+mod kustomize;
+mod logged;
+mod look;
+mod manifest;
+mod moves;
+mod object_text;
+mod place;
+mod read;
+mod releases;
+mod stat;
+mod sync;
+mod trailers;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kube_embedded::status::Failure;
+use kube_embedded::{Embedded, OpenError, Origin};
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use crate::git::{GitError, WorkTree};
+use crate::{api, text};
+pub use between::{Between, Noted, Sides, between};
+pub use committed::{CommittedPin, CommittedPins, committed_pins};
+pub use edits::{EditsError, Wish};
+pub use files::is_manifest;
+use index::Index;
+pub use index::LeftOutPin;
+pub use logged::{Logged, logged};
+pub use manifest::{Unreadable, is_a, mean_the_same, objects};
+pub use moves::{Change, Removal};
+pub use place::{BadWord, Layout};
+pub use releases::{Dealt, Deed};
+pub use sync::Synced;
+pub use trailers::Trailers;
+
+/// The location of a work tree, and the options for reading it.
+#[derive(Clone, Debug)]
+pub struct TreeOptions {
+    /// The directory that the user named.
+    pub directory: PathBuf,
+    /// The directory of the cache for the next process; None keeps nothing.
+    pub cache: Option<PathBuf>,
+    /// The namespace of objects that name none. The default is the namespace of the other objects.
+    pub namespace: Option<String>,
+    /// The cluster that gives the status of ReleasePins, if there is one; each cluster has a cache of its
+    /// own.
+    pub beside: Option<String>,
+    /// The name of the user; None for the author of commits.
+    pub user: Option<String>,
+    /// The name of the user if git does not know the author of commits.
+    pub account: String,
+    /// The environment variables for git.
+    pub variables: BTreeMap<OsString, OsString>,
+    /// The user's own paths for new objects.
+    pub layout: Layout,
+}
+
+/// The reason why a work tree cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    /// Git failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The store that caches the work tree could not be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The directory cannot be read.
+    #[error("{} cannot be opened: {error}", directory.display())]
+    Files {
+        /// The directory.
+        directory: PathBuf,
+        /// The error of the operating system.
+        error: std::io::Error,
+    },
+    /// The cache could not be created.
+    #[error("{}: {error}", file.display())]
+    Cache {
+        /// The path of the cache.
+        file: PathBuf,
+        /// The error of the operating system.
+        error: std::io::Error,
+    },
+    /// The store failed.
+    #[error("cannot serve the files of the repository: {0}")]
+    Store(String),
+    /// The layout cannot be read.
+    #[error("{}: {why}", file.display())]
+    Layout {
+        /// The file.
+        file: PathBuf,
+        /// The error in the file.
+        why: String,
+    },
+}
+
+/// Content of a file that cannot be served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The file.
+    pub path: String,
+    /// The problem, and its place.
+    pub what: String,
+}
+
+/// The place of an object in the files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The path of the file from the root of the work tree.
+    pub path: String,
+    /// The index of the document in the file, from 0.
+    pub document: usize,
+    /// Its index in each `items` of the document, the outermost list first; empty if it is in no list.
+    pub items: Vec<usize>,
+    /// The line on which it begins.
+    pub line: usize,
+}
+
+impl Place {
+    fn of(path: &str, held: &index::Held) -> Self {
+        Self {
+            path: path.to_owned(),
+            document: held.document,
+            items: held.items.clone(),
+            line: held.line,
+        }
+    }
+}
+
+impl std::fmt::Display for Place {
+    /// Writes `path:line`, always on one line.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", text::line(&self.path), self.line)
+    }
+}
+
+/// A work tree that an API serves.
+pub struct Tree {
+    work: WorkTree,
+    layout: Layout,
+    /// The namespace of objects that name none, if the user gave it.
+    given: Option<String>,
+    kept: PathBuf,
+    index: Mutex<Arc<Index>>,
+    /// The status of ReleasePins in a cluster, by namespace and name; None until the cluster has answered.
+    statuses: Mutex<Option<BTreeMap<(String, String), Value>>>,
+    /// Locked while the files are read, so that one task does it at a time.
+    syncing: tokio::sync::Mutex<()>,
+    /// The task that saves the index.
+    keeping: Mutex<Option<JoinHandle<()>>>,
+    /// Keeps the temporary directory of a private cache.
+    _own: Option<tempfile::TempDir>,
+}
+
+impl Tree {
+    /// Returns the work tree.
+    pub fn work(&self) -> &WorkTree {
+        &self.work
+    }
+
+    /// Returns the namespace of objects that name none.
+    pub fn namespace(&self) -> String {
+        self.index().namespace.clone()
+    }
+
+    /// Finds the place of an object.
+    pub fn place(&self, resource: &str, namespace: &str, name: &str) -> Option<Place> {
+        let index = self.index();
+        let (patches, _) = kustomize::named(&index.files);
+        let files = index.files.iter();
+        let mut files = files.filter(|(path, _)| !patches.contains(path.as_str()));
+        files.find_map(|(path, known)| {
+            let held = known.objects.iter().find(|held| {
+                held.resource == resource
+                    && held.name == name
+                    && index.namespace_of(held) == namespace
+            })?;
+            Some(Place::of(path, held))
+        })
+    }
+
+    /// Finds the places of all objects of a resource, by namespace and name.
+    pub fn places(&self, resource: &str) -> BTreeMap<(String, String), Place> {
+        let index = self.index();
+        let (patches, _) = kustomize::named(&index.files);
+        let mut found = BTreeMap::new();
+        for (path, known) in &index.files {
+            if patches.contains(path.as_str()) {
+                continue;
+            }
+            for held in known
+                .objects
+                .iter()
+                .filter(|held| held.resource == resource)
+            {
+                let key = (index.namespace_of(held).to_owned(), held.name.clone());
+                found.entry(key).or_insert_with(|| Place::of(path, held));
+            }
+        }
+        found
+    }
+
+    /// Returns whether neither the files nor the log contain anything of our groups. Returns false while
+    /// releases and the log are not read yet.
+    pub fn is_plain(&self) -> bool {
+        let index = self.index();
+        let is_plain = |known: &index::Known| {
+            known.objects.is_empty() && known.problems.is_empty() && known.left_out.is_empty()
+        };
+        index.whole && index.pins.is_empty() && index.files.values().all(is_plain)
+    }
+
+    /// Lists the files that contain ReleasePins.
+    pub fn files_of_pins(&self) -> BTreeSet<String> {
+        let index = self.index();
+        let (patches, _) = kustomize::named(&index.files);
+        let files = index.files.iter();
+        let files =
+            files.filter(|(path, known)| known.holds_pins() && !patches.contains(path.as_str()));
+        files.map(|(path, _)| path.clone()).collect()
+    }
+
+    /// Finds the kustomization in the directory of a new file, if it lists its files one by one.
+    pub fn kustomization_beside(&self, path: &str) -> Option<String> {
+        let (folder, _) = path.rsplit_once('/').unwrap_or(("", path));
+        let index = self.index();
+        let mut files = index.files.iter();
+        let found = files.find(|(file, known)| {
+            let own = file.rsplit_once('/').map_or("", |(folder, _)| folder);
+            own == folder && !known.resources.is_empty()
+        });
+        let known = index.files.contains_key(path);
+        found.filter(|_| !known).map(|(file, _)| file.clone())
+    }
+
+    /// Lists the files that kustomizations name and need.
+    pub fn named_by_kustomizations(&self) -> BTreeSet<String> {
+        let index = self.index();
+        let (_, resources) = kustomize::named(&index.files);
+        resources.into_iter().map(str::to_owned).collect()
+    }
+
+    /// Returns whether a file may have ReleasePins that bowline cannot name: a template, a submodule, a link.
+    pub fn may_hide_pins(&self) -> bool {
+        self.index().files.values().any(|known| known.may_hide_pins)
+    }
+
+    /// Returns why bowline does not know the ReleasePin of a component in an environment. None: all files
+    /// that may have it are read.
+    pub fn why_unknown(
+        &self,
+        namespace: &str,
+        component: &str,
+        environment: &str,
+    ) -> Option<String> {
+        let pins = self.left_out_pins();
+        let own = pins.iter().find(|pin| {
+            (&*pin.namespace, &*pin.component, &*pin.environment)
+                == (namespace, component, environment)
+        });
+        if let Some(pin) = own {
+            return Some(pin.why());
+        }
+        let index = self.index();
+        let mut files = index.files.values().filter(|known| known.may_hide_pins);
+        files.find_map(|known| known.problems.first().cloned())
+    }
+
+    /// Lists the problems of files on disk that may concern ReleasePins, for a warning.
+    pub fn unread(&self) -> Vec<Problem> {
+        let index = self.index();
+        let is_left_out = |path: &str| {
+            let known = index.files.get(path);
+            known.is_some_and(|known| known.not_checked_out)
+        };
+        let mut problems = self.problems();
+        problems.retain(|problem| !is_left_out(&problem.path));
+        problems
+    }
+
+    /// Lists the names of the releases whose files a sparse checkout leaves out.
+    pub fn left_out_releases(&self) -> BTreeSet<String> {
+        let index = self.index();
+        let files = index.files.values();
+        files
+            .flat_map(|known| known.left_out_releases.clone())
+            .collect()
+    }
+
+    /// Lists the namespaces of the objects.
+    pub fn namespaces(&self) -> BTreeSet<String> {
+        let index = self.index();
+        let objects = index.files.values().flat_map(|known| &known.objects);
+        objects
+            .map(|held| index.namespace_of(held).to_owned())
+            .collect()
+    }
+
+    /// Lists the ReleasePins whose files a sparse checkout leaves out, or that cannot be read.
+    pub fn left_out_pins(&self) -> Vec<LeftOutPin> {
+        let index = self.index();
+        let (patches, _) = kustomize::named(&index.files);
+        let files = index.files.iter();
+        let files = files.filter(|(path, _)| !patches.contains(path.as_str()));
+        let pins = files.flat_map(|(_, known)| &known.left_out);
+        let with_namespace = |pin: &LeftOutPin| LeftOutPin {
+            namespace: chronicle::or_else(&pin.namespace, &index.namespace).to_owned(),
+            ..pin.clone()
+        };
+        pins.map(with_namespace).collect()
+    }
+
+    /// Lists the content of files that cannot be served, and the content that changes objects without
+    /// bowline.
+    pub fn problems(&self) -> Vec<Problem> {
+        let index = self.index();
+        let mut found: Vec<Problem> = Vec::new();
+        let mut wrong = |path: &str, what: String| {
+            found.push(Problem {
+                path: path.to_owned(),
+                what: text::line(&what).into_owned(),
+            });
+        };
+        let (patches, resources) = kustomize::named(&index.files);
+        let mut seen: BTreeMap<(&str, &str, &str), String> = BTreeMap::new();
+        for (path, known) in &index.files {
+            if patches.contains(path.as_str()) {
+                if let Some(line) = known.changes_pin {
+                    wrong(path, format!("{path}:{line}: {}", hidden::PATCHED));
+                }
+                continue;
+            }
+            known
+                .problems
+                .iter()
+                .for_each(|what| wrong(path, what.clone()));
+            for held in &known.objects {
+                let key = index.identity(held);
+                let place = format!("{path}:{}", held.line);
+                if let Some(first) = seen.get(&key) {
+                    let (kind, name) = (&held.resource, &held.name);
+                    wrong(
+                        path,
+                        format!("{place}: {kind} {name} is in {first} already; remove one of them"),
+                    );
+                } else {
+                    seen.insert(key, place);
+                }
+            }
+        }
+        for (path, file) in kustomize::renaming(&index) {
+            wrong(
+                path,
+                format!(
+                    "{path}: it gives other names to the objects of {file}, and bowline reads the names in the files; remove namePrefix and nameSuffix"
+                ),
+            );
+        }
+        for (path, file, namespace) in kustomize::moving(&index) {
+            wrong(
+                path,
+                format!(
+                    "{path}: it moves the objects of {file} to the namespace {namespace}, and bowline reads the namespaces in the files; write the same namespace in both"
+                ),
+            );
+        }
+        for path in resources {
+            if !index.files.contains_key(path) && self.is_unread_manifest(path) {
+                wrong(
+                    path,
+                    format!(
+                        "{path}: a kustomization names it, and bowline does not read a file with such a name; let its name end in .yaml"
+                    ),
+                );
+            }
+        }
+        found
+    }
+
+    /// Lists the ReleasePins that name a release without a file. A tool may replace the name later.
+    pub fn dangling(&self) -> Vec<Problem> {
+        let releases = self.places(sync::RELEASES);
+        let left_out = self.left_out_releases();
+        let index = self.index();
+        let (patches, _) = kustomize::named(&index.files);
+        let mut found = Vec::new();
+        for (path, known) in &index.files {
+            if patches.contains(path.as_str()) {
+                continue;
+            }
+            for held in &known.objects {
+                let namespace = index.namespace_of(held);
+                let is_missing = |release: &&String| {
+                    let key = (namespace.to_owned(), (*release).clone());
+                    !releases.contains_key(&key) && !left_out.contains(*release)
+                };
+                let missing = held.releases.iter().filter(is_missing);
+                found.extend(missing.map(|release| {
+                    Problem {
+                        path: path.clone(),
+                        what: text::line(&format!(
+                            "{}: ReleasePin {} names release {release}, which does not exist",
+                            Place::of(path, held),
+                            held.name
+                        ))
+                        .into_owned(),
+                    }
+                }));
+            }
+        }
+        found
+    }
+
+    /// Returns whether a file that is not read because of its name mentions our groups.
+    fn is_unread_manifest(&self, path: &str) -> bool {
+        let file = self.work.inside(path).ok().filter(|file| file.is_file());
+        let bytes = file.and_then(|file| std::fs::read(file).ok());
+        bytes.is_some_and(|bytes| read::names_us(&bytes))
+    }
+
+    /// Returns whether everything in the files and the log is served.
+    pub fn is_whole(&self) -> bool {
+        self.locked().whole
+    }
+
+    fn index(&self) -> Arc<Index> {
+        self.locked().clone()
+    }
+
+    fn keeping(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
+        self.keeping.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Arc<Index>> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns whether a path is inside a directory; both are paths from the root of the work tree, and the root
+/// is empty.
+fn is_in(directory: &str, path: &str) -> bool {
+    let rest = path.strip_prefix(directory);
+    directory.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+impl Index {
+    fn namespace_of<'i>(&'i self, held: &'i index::Held) -> &'i str {
+        match held.namespace.is_empty() {
+            true => &self.namespace,
+            false => &held.namespace,
+        }
+    }
+
+    /// The identity of an object: resource, namespace and name.
+    fn identity<'i>(&'i self, held: &'i index::Held) -> (&'i str, &'i str, &'i str) {
+        (&held.resource, self.namespace_of(held), &held.name)
+    }
+}
+
+/// Serves the files of a work tree. Releases and the entries of the log are read when a request needs them, or
+/// with [`Tree::whole`].
+pub async fn open(options: TreeOptions) -> Result<(Embedded, Arc<Tree>), TreeError> {
+    let opened = tokio::task::spawn_blocking(move || prepare(options)).await;
+    let (user, store, tree) = opened.map_err(|error| TreeError::Store(error.to_string()))??;
+    let tree = Arc::new(tree);
+    let is_new = !store.exists();
+    // Git lists the files while the store is opened, and the files are read while it is set up.
+    let asking = tokio::task::spawn_blocking({
+        let tree = tree.clone();
+        move || tree.scan(tree.index())
+    });
+    let origin: Arc<dyn Origin> = Arc::new(write::Files(tree.clone()));
+    let opening = Embedded::begin(&store, &user, api::store_setup(), Some(origin)).await?;
+    let embedded = opening.embedded().clone();
+    let newest = embedded.store().newest().await;
+    let newest = newest.map_err(Failure::from)?;
+    if !is_new && (opening.is_outdated() || tree.index().revision != newest) {
+        // The kinds changed, or a process ended between its write to the store and its write of the index:
+        // the index may differ from the store.
+        let mut index = tree.locked();
+        *index = Arc::new(Index::unsure(&index.namespace));
+    }
+    let catalog = opening.catalog().await?;
+    let scan = async {
+        let scan = asking.await;
+        scan.map_err(|error| TreeError::Store(error.to_string()))?
+    };
+    let shared = embedded.shared();
+    tree.begin(shared, catalog, scan, opening.finish()).await?;
+    Ok((embedded, tree))
+}
+
+fn prepare(options: TreeOptions) -> Result<(String, PathBuf, Tree), TreeError> {
+    let work = WorkTree::open(&options.directory, &options.variables)?;
+    let layout = Layout::read(work.scope(), options.layout)?;
+    // A hold and the commit that places it name the same person.
+    let user = options.user.or_else(|| work.author());
+    let user = user.unwrap_or(options.account);
+    let (folder, own) = match &options.cache {
+        Some(cache) => {
+            let [namespace, beside] = [&options.namespace, &options.beside]
+                .map(|name| name.as_deref().unwrap_or_default());
+            let name = format!("{}\0{namespace}\0{beside}", work.scope().display());
+            let name: String = read::hash(name.as_bytes()).chars().take(16).collect();
+            (cache.join("trees").join(name), None)
+        }
+        None => {
+            let own = tempfile::tempdir().map_err(|error| TreeError::Cache {
+                file: std::env::temp_dir(),
+                error,
+            })?;
+            (own.path().to_owned(), Some(own))
+        }
+    };
+    std::fs::create_dir_all(&folder).map_err(|error| TreeError::Cache {
+        file: folder.clone(),
+        error,
+    })?;
+    let kept = folder.join("index.json");
+    let mut index = Index::read(&kept);
+    let store = folder.join("store.db");
+    if !store.exists() {
+        index = Index::blank();
+    }
+    if let Some(namespace) = &options.namespace {
+        index.namespace.clone_from(namespace);
+    }
+    let tree = Tree {
+        work,
+        layout,
+        given: options.namespace,
+        kept,
+        index: Mutex::new(Arc::new(index)),
+        statuses: Mutex::default(),
+        syncing: tokio::sync::Mutex::new(()),
+        keeping: Mutex::default(),
+        _own: own,
+    };
+    Ok((user, store, tree))
+}
+
+impl From<Failure> for TreeError {
+    fn from(failure: Failure) -> Self {
+        Self::Store(failure.message)
+    }
+}

@@ -1,0 +1,233 @@
+//! The revisions of ReleasePins, from the states of their files in git's log.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::branch::Told;
+use super::{chronicle, manifest};
+use crate::api::pin::ReleasePinSpec;
+use crate::git::GitError;
+use crate::git::log::{Changed, Commit};
+
+/// A change of a ReleasePin by a commit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// The namespace of the ReleasePin.
+    pub namespace: String,
+    /// The name of the ReleasePin.
+    pub name: String,
+    /// Its spec on the branch before; None if it did not exist.
+    pub before: Option<ReleasePinSpec>,
+    /// Its spec before it was removed by an earlier commit; None if no commit removed it.
+    pub earlier: Option<ReleasePinSpec>,
+    /// Its spec before the commit where the commit was made. On a merged side, this can differ from `before`.
+    pub found: Option<ReleasePinSpec>,
+    /// Its spec after the change.
+    pub after: ReleasePinSpec,
+    /// The time when the change came to the branch.
+    pub at: Timestamp,
+    /// The commit with author and reason; one commit may change many ReleasePins.
+    pub commit: Arc<Commit>,
+}
+
+impl Change {
+    /// Returns the effective release of a spec at the time when the change was made. When it was merged, a
+    /// hold may have expired.
+    pub fn counted<'s>(&self, spec: &'s ReleasePinSpec) -> &'s str {
+        spec.effective_release(self.commit.written)
+    }
+}
+
+/// The removal of a ReleasePin by a commit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Removal {
+    /// The name of the ReleasePin.
+    pub name: String,
+    /// Its spec before.
+    pub before: ReleasePinSpec,
+    /// The commit with author and reason.
+    pub commit: Arc<Commit>,
+}
+
+/// A ReleasePin in a file: its namespace (empty if the file names none), its name and its spec.
+pub(super) type Pin = (String, String, ReleasePinSpec);
+
+/// Reads blobs by their ids; None for a blob that this clone lacks.
+pub(super) type Blobs<'b> = &'b mut dyn FnMut(&[String]) -> Result<Vec<Option<Vec<u8>>>, GitError>;
+
+/// The state of the ReleasePins after a commit.
+#[derive(Default)]
+pub(super) struct Standing {
+    /// Their specs, by namespace and name.
+    pub(super) specs: BTreeMap<String, ReleasePinSpec>,
+    /// The ReleasePins in each file, by path.
+    pub(super) held: HashMap<String, BTreeSet<String>>,
+    /// The specs of removed ReleasePins before their removal, by namespace and name.
+    pub(super) gone: BTreeMap<String, ReleasePinSpec>,
+    /// The removals, oldest first.
+    pub(super) removals: Vec<Removal>,
+}
+
+/// A state of a file: the index of the commit, and its change of the file.
+pub(super) type State<'c> = (usize, &'c Changed);
+
+/// Follows files back through renames. Returns their states, oldest first, and every path that they had.
+pub(super) fn back<'c>(
+    commits: &'c [Told],
+    paths: &'c HashSet<String>,
+) -> (Vec<State<'c>>, HashSet<&'c str>) {
+    let mut paths: HashSet<&str> = paths.iter().map(String::as_str).collect();
+    let mut states = Vec::new();
+    if paths.is_empty() {
+        return (states, paths);
+    }
+    for (at, told) in commits.iter().enumerate().rev() {
+        for file in &told.commit.files {
+            if paths.contains(file.path.as_str()) {
+                states.push((at, file));
+                paths.extend(file.from.as_deref());
+            }
+        }
+    }
+    states.reverse();
+    (states, paths)
+}
+
+/// Lists the changes of the ReleasePins in files; `known` contains blobs that are already parsed.
+pub(super) fn changes(
+    blobs: Blobs<'_>,
+    commits: &[Told],
+    states: &[State<'_>],
+    standing: &mut Standing,
+    namespace: &str,
+    known: HashMap<&str, &[Pin]>,
+) -> Result<Vec<Change>, GitError> {
+    let mut wanted: BTreeSet<&str> = BTreeSet::new();
+    for (at, file) in states {
+        wanted.extend(file.blob.as_deref());
+        let told = commits.get(*at);
+        wanted.extend(told.and_then(|told| on_its_side(told, file)?.old.as_deref()));
+    }
+    let wanted = wanted.into_iter().filter(|id| !known.contains_key(id));
+    let wanted: Vec<String> = wanted.map(str::to_owned).collect();
+    let mut read: HashMap<&str, Option<Vec<Pin>>> = HashMap::with_capacity(wanted.len());
+    // In pieces, so that a long log needs little memory.
+    for some in wanted.chunks(1000) {
+        let texts = blobs(some)?.into_iter();
+        let pins = texts.map(|text| text.and_then(|text| read_pins(&text)));
+        read.extend(some.iter().map(String::as_str).zip(pins));
+    }
+    // A state that cannot be parsed is skipped: it has no ReleasePins of its own.
+    let pins_of = |blob: &str| match known.get(blob) {
+        Some(pins) => Some(*pins),
+        None => read.get(blob)?.as_deref(),
+    };
+    let own = |pin: &Pin| {
+        let own = chronicle::or_else(&pin.0, namespace).to_owned();
+        (chronicle::pin_key(&own, &pin.1), own)
+    };
+    let Standing {
+        specs,
+        held,
+        gone,
+        removals,
+    } = standing;
+    let mut found = Vec::new();
+    for files in states.chunk_by(|(one, _), (other, _)| one == other) {
+        let (mut went, mut came) = (BTreeMap::new(), BTreeSet::new());
+        for (at, file) in files {
+            let Some(told) = commits.get(*at) else {
+                continue;
+            };
+            let was = held.remove(file.from.as_ref().unwrap_or(&file.path));
+            let was = was.unwrap_or_default();
+            let pins = match &file.blob {
+                None => Some([].as_slice()),
+                Some(blob) => pins_of(blob),
+            };
+            let Some(pins) = pins else {
+                held.insert(file.path.clone(), was);
+                continue;
+            };
+            let side = on_its_side(told, file).map(|own| match &own.old {
+                None => Some([].as_slice()),
+                Some(old) => pins_of(old),
+            });
+            let mut holds = BTreeSet::new();
+            for pin in pins {
+                let (key, namespace) = own(pin);
+                holds.insert(key.clone());
+                let (_, name, spec) = pin;
+                if specs.get(&key) == Some(spec) {
+                    continue;
+                }
+                let before = specs.insert(key.clone(), spec.clone());
+                found.push(Change {
+                    earlier: gone.remove(&key),
+                    namespace,
+                    name: name.clone(),
+                    found: match side.flatten() {
+                        None => before.clone(),
+                        Some(side) => {
+                            let same = side.iter().find(|pin| own(pin).0 == key);
+                            same.map(|(_, _, spec)| spec.clone())
+                        }
+                    },
+                    before,
+                    after: spec.clone(),
+                    at: told.commit.at,
+                    commit: told.teller(file).clone(),
+                });
+            }
+            went.extend(was.into_iter().map(|key| (key, told.teller(file))));
+            came.extend(holds.iter().cloned());
+            held.insert(file.path.clone(), holds);
+        }
+        for (key, commit) in went {
+            if came.contains(&key) || held.values().any(|holds| holds.contains(&key)) {
+                continue;
+            }
+            if let Some(before) = specs.remove(&key) {
+                let (_, name) = key.split_once('/').unwrap_or(("", &key));
+                removals.push(Removal {
+                    name: name.to_owned(),
+                    before: before.clone(),
+                    commit: commit.clone(),
+                });
+                gone.insert(key, before);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Finds the change of a file in the commit of the merged side; None if the commit of the branch itself made
+/// it.
+fn on_its_side<'t>(told: &'t Told, file: &Changed) -> Option<&'t Changed> {
+    let teller = told.teller(file);
+    if Arc::ptr_eq(teller, &told.commit) {
+        return None;
+    }
+    let mut files = teller.files.iter();
+    files.find(|own| own.path == file.path)
+}
+
+/// Parses the ReleasePins of a file; None if it cannot be parsed.
+pub(super) fn read_pins(bytes: &[u8]) -> Option<Vec<Pin>> {
+    if memchr::memmem::find(bytes, b"ReleasePin").is_none() {
+        return Some(Vec::new());
+    }
+    let objects = manifest::objects(bytes).ok()?.into_iter();
+    let pins = objects.filter(|value| manifest::is_a("ReleasePin", value));
+    let pins = pins.filter_map(|value| {
+        let text = |field: &str| {
+            let text = value["metadata"][field].as_str();
+            text.unwrap_or_default().to_owned()
+        };
+        let spec = serde_json::from_value(value["spec"].clone()).ok()?;
+        Some((text("namespace"), text("name"), spec))
+    });
+    Some(pins.collect())
+}

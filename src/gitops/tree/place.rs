@@ -1,0 +1,272 @@
+//! Chooses the files of new objects: by the layout, otherwise next to similar objects.
+//!
+//! The layout is in `.bowline.toml` in the directory that the user named, so that everybody who works on the
+//! repository has the same one, or in the user's own configuration:
+//!
+//! ```toml
+//! [layout]
+//! ReleasePin = "environments/{environment}/{component}.yaml"
+//! Release = "releases/{component}/{name}.yaml"
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use kube_embedded::object::meta;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::index::Index;
+use super::{TreeError, files, kustomize, read};
+
+/// The file in the repository that contains the layout.
+const FILE: &str = ".bowline.toml";
+
+/// The path of a new object's file for each kind, with `{name}`, `{namespace}`, `{component}` and
+/// `{environment}`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct Layout(pub BTreeMap<String, String>);
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(default)]
+    layout: Layout,
+}
+
+impl Layout {
+    /// Reads the layout of a repository; the user's layout has precedence.
+    pub(super) fn read(directory: &Path, of_user: Layout) -> Result<Self, TreeError> {
+        let file = directory.join(FILE);
+        let wrong = |why: String| TreeError::Layout {
+            file: file.clone(),
+            why,
+        };
+        let text = crate::small_file::small_file(&file, crate::small_file::Links::Refuse);
+        let mut written = match text.map_err(|error| wrong(error.to_string()))? {
+            Some(text) => {
+                let read: Result<Written, _> = toml::from_str(&text);
+                read.map_err(|error| wrong(error.to_string().trim_end().to_owned()))?
+                    .layout
+            }
+            None => Layout::default(),
+        };
+        written.0.extend(of_user.0);
+        for (kind, path) in &written.0 {
+            let leaves = path.starts_with('/') || path.split('/').any(|part| part == "..");
+            if leaves || !files::is_manifest(path) {
+                return Err(wrong(format!(
+                    "layout.{kind}: {path:?} is no path of a YAML or JSON file in the repository"
+                )));
+            }
+        }
+        Ok(written)
+    }
+}
+
+/// The words of an object that its path may contain.
+struct Words<'o> {
+    name: &'o str,
+    namespace: &'o str,
+    component: &'o str,
+    environment: &'o str,
+}
+
+impl<'o> Words<'o> {
+    fn of(object: &'o Value) -> Self {
+        let spec = &object["spec"];
+        let component = match &spec["component"] {
+            Value::String(name) => Some(name.as_str()),
+            other => other["name"].as_str(),
+        };
+        let owner = || spec["owner"]["componentName"].as_str();
+        Self {
+            name: meta(object, "name"),
+            namespace: meta(object, "namespace"),
+            component: component
+                .or_else(owner)
+                .unwrap_or_else(|| meta(object, "name")),
+            environment: spec["environment"].as_str().unwrap_or_default(),
+        }
+    }
+}
+
+/// A word of an object that a path would contain, but that is not a valid file name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("its {what} is {word:?}, which cannot be part of a file's path")]
+pub struct BadWord {
+    /// The field of the object.
+    pub what: &'static str,
+    /// The word.
+    pub word: String,
+}
+
+impl Words<'_> {
+    /// Refuses words that would lead to another directory.
+    fn check(&self) -> Result<(), BadWord> {
+        for (what, word) in self.all() {
+            let leads = matches!(word, "." | "..") || word.eq_ignore_ascii_case(".git");
+            let parts = word.contains(|c: char| matches!(c, '/' | '\\') || c.is_control());
+            if leads || parts {
+                return Err(bad(what, word));
+            }
+        }
+        Ok(())
+    }
+
+    fn all(&self) -> [(&'static str, &str); 4] {
+        [
+            ("name", self.name),
+            ("namespace", self.namespace),
+            ("component", self.component),
+            ("environment", self.environment),
+        ]
+    }
+}
+
+fn bad(what: &'static str, word: &str) -> BadWord {
+    let word = word.to_owned();
+    BadWord { what, word }
+}
+
+/// Returns the file for a new object, from the root of the work tree.
+pub(super) fn choose(
+    layout: &Layout,
+    index: &Index,
+    within: &str,
+    resource: &str,
+    object: &Value,
+) -> Result<String, BadWord> {
+    wanted(layout, index, within, resource, object).map(bounded)
+}
+
+/// The longest file name that file systems accept, in bytes.
+const LONGEST: usize = 255;
+
+/// Shortens a file name that is too long, and adds a hash so that it stays unique.
+fn bounded(path: String) -> String {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
+    if name.len() <= LONGEST {
+        return path;
+    }
+    let (stem, extension) = name.rsplit_once('.').unwrap_or((name, "yaml"));
+    let hash: String = read::hash(name.as_bytes()).chars().take(16).collect();
+    let stem = stem
+        .get(..stem.floor_char_boundary(100))
+        .unwrap_or_default();
+    let name = format!("{stem}-{hash}.{extension}");
+    match folder.is_empty() {
+        true => name,
+        false => format!("{folder}/{name}"),
+    }
+}
+
+fn wanted(
+    layout: &Layout,
+    index: &Index,
+    within: &str,
+    resource: &str,
+    object: &Value,
+) -> Result<String, BadWord> {
+    let words = Words::of(object);
+    words.check()?;
+    let kind = object["kind"].as_str().unwrap_or_default();
+    let inside = |path: String| match within.is_empty() {
+        true => path,
+        false => format!("{within}/{path}"),
+    };
+    if let Some(template) = layout.0.get(kind) {
+        let mut path = template.clone();
+        for (what, word) in words.all() {
+            let slot = format!("{{{what}}}");
+            if word.is_empty() && path.contains(&slot) {
+                return Err(bad(what, word));
+            }
+            path = path.replace(&slot, word);
+        }
+        return Ok(inside(path));
+    }
+    if let Some(path) = beside(index, resource, &words) {
+        return Ok(path);
+    }
+    let plural = resource.rsplit('/').next().unwrap_or_default();
+    Ok(inside(match words.environment.is_empty() {
+        true if words.component != words.name => {
+            format!("{plural}/{}/{}.yaml", words.component, words.name)
+        }
+        true => format!("{plural}/{}.yaml", words.name),
+        false => format!("{plural}/{}/{}.yaml", words.environment, words.component),
+    }))
+}
+
+/// The path of a similar object, with its words replaced by those of the new object.
+fn beside(index: &Index, resource: &str, words: &Words<'_>) -> Option<String> {
+    let (patches, _) = kustomize::named(&index.files);
+    let mut best: Option<(u8, usize, String)> = None;
+    for (path, known) in &index.files {
+        if patches.contains(path.as_str()) {
+            continue;
+        }
+        for held in known
+            .objects
+            .iter()
+            .filter(|held| held.resource == resource)
+        {
+            // The names of ReleasePins and releases begin with their component.
+            let rest = held.name.strip_prefix(words.component);
+            let same_component = rest.is_some_and(|rest| rest.starts_with('-'));
+            let environment = format!("-{}", words.environment);
+            let same_environment =
+                !words.environment.is_empty() && held.name.ends_with(&environment);
+            let other = match (same_environment, same_component) {
+                (true, _) => {
+                    let other = held.name.strip_suffix(&environment).unwrap_or_default();
+                    swap(path, &held.name, words.name)
+                        .or_else(|| swap(path, other, words.component))
+                }
+                (false, true) => swap(path, &held.name, words.name).or_else(|| {
+                    let other = rest.map(|rest| rest.trim_start_matches('-'))?;
+                    swap(path, other, words.environment)
+                }),
+                (false, false) => swap(path, &held.name, words.name),
+            };
+            // A file with several objects takes another one, and so does a file whose name contains no word
+            // of its object.
+            let found = match known.objects.len() > 1 {
+                true => path.clone(),
+                false => other.unwrap_or_else(|| path.clone()),
+            };
+            let rank = match (same_environment, same_component) {
+                (true, _) => 3,
+                (false, true) => 2,
+                (false, false) => 1,
+            };
+            let better = best
+                .as_ref()
+                .is_none_or(|(known, length, _)| (rank, held.name.len()) > (*known, *length));
+            if better {
+                best = Some((rank, held.name.len(), found));
+            }
+        }
+    }
+    best.map(|(_, _, path)| path)
+}
+
+/// Replaces a whole word in a path; None if the path does not contain it.
+fn swap(path: &str, word: &str, by: &str) -> Option<String> {
+    if word.is_empty() || by.is_empty() {
+        return None;
+    }
+    let is_edge = |c: Option<char>| c.is_none_or(|c| matches!(c, '/' | '.' | '-' | '_'));
+    let found = path.match_indices(word).filter(|(at, _)| {
+        let before = path.get(..*at).and_then(|text| text.chars().next_back());
+        let after = path
+            .get(at + word.len()..)
+            .and_then(|text| text.chars().next());
+        is_edge(before) && is_edge(after)
+    });
+    let (at, _) = found.last()?;
+    let (before, after) = (path.get(..at)?, path.get(at + word.len()..)?);
+    Some(format!("{before}{by}{after}"))
+}

@@ -1,0 +1,626 @@
+//! Parses the objects of a file.
+//!
+//! A document with one of our kinds is an object, in any file, and so is an item of a list. Kustomize's
+//! patches look like objects but are none; a chart's templates are no YAML until they are rendered. Content
+//! that bowline does not understand but that names our kinds is a problem ([`super::hidden`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use bounded_yaml::edit::Outline;
+use kube_embedded::catalog::{Catalog, Resource};
+use kube_embedded::object::{self, Writer, meta, meta_mut};
+use kube_embedded::route::FieldValidation;
+use memchr::memmem;
+use serde::Deserialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::files::{self, Charts};
+use super::index::{Held, Known, LeftOutPin};
+use super::moves::{self, Pin};
+use super::stat::{Folder, Stat};
+use super::sync::PINS;
+use super::{chronicle, guess, hidden, kustomize, manifest};
+use crate::api::pin::ReleasePinSpec;
+use crate::api::{labels, lists};
+
+/// An object of a file, ready to be served except for the metadata from git.
+pub(super) struct Loaded {
+    pub(super) held: Held,
+    pub(super) object: Value,
+}
+
+/// The result of reading a file.
+pub(super) struct Read {
+    pub(super) path: String,
+    pub(super) known: Known,
+    pub(super) objects: Vec<Loaded>,
+    /// The blob id of the content, and its ReleasePins; None if the file contains anything else.
+    pub(super) pins: Option<(String, Vec<Pin>)>,
+}
+
+/// The result of checking a file that may have changed.
+pub(super) enum Looked {
+    /// The file was read.
+    At(Box<Read>),
+    /// The file cannot be read, or is not checked out, and the index already says so.
+    Same,
+    /// The file contains a new release, and is left for later.
+    PutOff,
+    /// The file does not exist any more.
+    Gone,
+}
+
+/// The inputs for reading files.
+pub(super) struct Reader<'a> {
+    /// The root directory of all paths.
+    pub(super) folder: &'a Folder,
+    /// The files that a sparse checkout leaves out.
+    pub(super) left_out: &'a BTreeMap<String, LeftOut>,
+    pub(super) charts: &'a Charts,
+    /// The files to read, sorted.
+    pub(super) paths: &'a [String],
+    /// The submodules among the paths.
+    pub(super) submodules: &'a BTreeSet<String>,
+    /// The root of the work tree, and the directory that the user named.
+    pub(super) root: &'a Path,
+    pub(super) scope: &'a Path,
+    pub(super) catalog: &'a Catalog,
+    pub(super) now: jiff::Timestamp,
+    /// How much to read.
+    pub(super) extent: Extent,
+}
+
+/// How much of the files and the log to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Everything except new releases and the entries of the log: these are many, and the matrix does not
+    /// need them.
+    Pressing,
+    /// Everything.
+    Whole,
+}
+
+impl Reader<'_> {
+    /// Reads a file that is new or changed.
+    pub(super) fn read(&self, path: &str, known: Option<&Known>) -> Looked {
+        let template = self.charts.is_template(path);
+        let known = known.filter(|known| known.template == template);
+        let (bytes, stat) = match self.contents(path) {
+            Ok(Some((Contents::Whole(bytes), stat))) => (bytes, stat),
+            Ok(Some((Contents::TooLarge(problem), stat))) => {
+                return unread(path, known, template, stat.read_at(self.now), problem, b"");
+            }
+            Ok(None) => {
+                return match (self.left_out.get(path), self.unfollowed(path)) {
+                    (Some(file), _) => left_out(path, known, template, file),
+                    (None, problem @ Some(_)) => {
+                        let target = self.target(path);
+                        unread(path, known, template, Stat::default(), problem, &target)
+                    }
+                    (None, None) => Looked::Gone,
+                };
+            }
+            Err(error) => {
+                // The empty stat makes bowline try again: the real one may stay the same when the error goes
+                // away.
+                let problem = format!("{path}: it cannot be read ({error}); make it readable");
+                return unread(path, known, template, Stat::default(), Some(problem), b"");
+            }
+        };
+        if self.extent == Extent::Pressing && known.is_none() && !template && is_a_release(&bytes) {
+            return Looked::PutOff;
+        }
+        let hash = hash(&bytes);
+        let stat = stat.read_at(self.now);
+        if let Some(known) = known.filter(|known| known.hash == hash) {
+            let known = Known {
+                stat,
+                ..known.clone()
+            };
+            return Looked::At(Box::new(Read {
+                path: path.to_owned(),
+                known,
+                objects: Vec::new(),
+                pins: None,
+            }));
+        }
+        let mut read = Read {
+            path: path.to_owned(),
+            known: Known {
+                stat,
+                hash,
+                template,
+                ..Known::default()
+            },
+            objects: Vec::new(),
+            pins: None,
+        };
+        match template {
+            true => {
+                let problem = hidden::problem_of_template(path, &bytes);
+                read.known.problems.extend(problem);
+            }
+            false => self.understand(&mut read, &bytes),
+        }
+        read.known.note_unread(path, &bytes);
+        let pins = read.objects.iter().map(chronicle::as_written);
+        let pins: Option<Vec<Pin>> = pins.collect();
+        if read.known.problems.is_empty()
+            && let Some(pins) = pins.filter(|pins| !pins.is_empty())
+        {
+            read.pins = blob_id(&bytes).map(|id| (id, pins));
+        }
+        Looked::At(Box::new(read))
+    }
+
+    /// Returns the problem of a link or a submodule, which bowline does not follow; None if there is no
+    /// problem, or if bowline reads the target of the link anyway.
+    pub(super) fn unfollowed(&self, path: &str) -> Option<String> {
+        if self.submodules.contains(path) {
+            return Some(format!(
+                "{path}: it is a submodule, and bowline does not read submodules; name a directory without it with --repo"
+            ));
+        }
+        let link = self.root.join(path);
+        if !link.is_symlink() {
+            // In the place of the file that git lists there is a directory, a pipe or a device.
+            let found = link.symlink_metadata().ok()?;
+            return (!found.is_file())
+                .then(|| format!("{path}: it is no regular file; put the file in its place"));
+        }
+        let target = link.canonicalize();
+        let is_read = target.as_ref().is_ok_and(|target| {
+            let root = self.root.canonicalize();
+            let own = root.ok().and_then(|root| target.strip_prefix(root).ok());
+            let own = own.map(|own| own.to_string_lossy().replace('\\', "/"));
+            match target.is_dir() {
+                true => target.starts_with(self.scope),
+                false => own.is_some_and(|own| self.paths.binary_search(&own).is_ok()),
+            }
+        });
+        let to = match &target {
+            Ok(target) => format!("to {}", target.display()),
+            Err(_) => "to nothing".to_owned(),
+        };
+        (!is_read).then(|| {
+            format!(
+                "{path}: it is a link {to}, and bowline does not follow links; put the file in its place"
+            )
+        })
+    }
+
+    /// Reads the target of a link, to find the ReleasePins that bowline does not serve. Empty if it is no
+    /// file of the work tree.
+    fn target(&self, path: &str) -> Vec<u8> {
+        let (target, root) = (
+            self.root.join(path).canonicalize(),
+            self.root.canonicalize(),
+        );
+        let (Ok(target), Ok(root)) = (target, root) else {
+            return Vec::new();
+        };
+        let inside = target.strip_prefix(root).ok();
+        let inside = inside.map(|inside| inside.to_string_lossy().replace('\\', "/"));
+        let found = inside.and_then(|inside| self.contents(&inside).ok().flatten());
+        match found {
+            Some((Contents::Whole(bytes), _)) => bytes,
+            _ => Vec::new(),
+        }
+    }
+
+    /// Opens and reads a file; None if it does not exist.
+    fn contents(&self, path: &str) -> std::io::Result<Option<(Contents, Stat)>> {
+        let Some((mut file, stat)) = self.folder.file(path)? else {
+            return Ok(None);
+        };
+        let limit = bounded_yaml::Limits::default().bytes;
+        if stat.size() <= limit {
+            let bytes = bytes_of(&mut file, stat.size())?;
+            if bytes.len() <= limit {
+                return Ok(Some((Contents::Whole(bytes), stat)));
+            }
+            file.rewind()?;
+        }
+        let ours = files::is_kustomization(path) || names_us_somewhere(&mut file)?;
+        let problem = ours.then(|| {
+            let origin = path.to_owned();
+            let size = stat.size().max(limit + 1);
+            let error = bounded_yaml::YamlError::TooLarge {
+                origin,
+                size,
+                limit,
+            };
+            error.to_string()
+        });
+        Ok(Some((Contents::TooLarge(problem), stat)))
+    }
+
+    fn understand(&self, read: &mut Read, bytes: &[u8]) {
+        let kustomization = files::is_kustomization(&read.path);
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => {
+                if kustomization || names_us(&letters(bytes)) {
+                    let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+                    let line = 1 + memchr::memchr_iter(b'\n', before).count();
+                    let place = format!("{}:{line}", read.path);
+                    let problem = format!("{place}: it is not UTF-8; write it in UTF-8");
+                    read.known.problems.push(problem);
+                }
+                return;
+            }
+        };
+        // A patch may name our kinds without a group, and a replacement may name only our fields.
+        let speaks_of_us =
+            names_us(bytes) || text.contains("ReleasePin") || text.contains("fieldPaths");
+        if !kustomization && !speaks_of_us {
+            return;
+        }
+        let documents = match bounded_yaml::documents(&read.path, text) {
+            Ok(documents) => documents,
+            Err(error) => {
+                // Many other JSON files may mention our group.
+                let manifest = !files::is_json(&read.path) || text.contains("apiVersion");
+                if kustomization || (manifest && names_us(bytes)) {
+                    read.known.problems.push(error.to_string());
+                }
+                return;
+            }
+        };
+        read.known.documents = documents.len();
+        let has_list = documents
+            .iter()
+            .any(|document| lists::is_list(&document.value));
+        let outline = has_list.then(|| Outline::read(&read.path, text).ok());
+        let outline = outline.flatten();
+        for (number, document) in documents.into_iter().enumerate() {
+            if kustomization {
+                kustomize::read(&read.path, &document.value, &mut read.known);
+            }
+            for item in lists::objects(document.value) {
+                let line = outline
+                    .as_ref()
+                    .and_then(|outline| outline.line(number, &item.at));
+                let line = line.unwrap_or(document.line);
+                self.take(read, item, number, line);
+            }
+        }
+    }
+
+    /// Adds an object of a document, or the reason why it cannot be served.
+    fn take(&self, read: &mut Read, item: lists::Item, document: usize, line: usize) {
+        let lists::Item { at, value } = item;
+        if hidden::changes_pin(&value) {
+            read.known.changes_pin.get_or_insert(line);
+        }
+        let Some(resource) = resource_of(self.catalog, &value) else {
+            let problem = hidden::problem(&value);
+            let problem = problem.map(|why| format!("{}:{line}: {why}", read.path));
+            read.known.problems.extend(problem);
+            return;
+        };
+        match self.load(resource, value) {
+            Ok((object, namespace, name)) => {
+                let pin = (&*resource.storage == PINS)
+                    .then(|| ReleasePinSpec::deserialize(&object["spec"]).ok());
+                let pin = pin.flatten();
+                let named = pin.iter().flat_map(ReleasePinSpec::named_releases);
+                let held = Held {
+                    resource: resource.storage.to_string(),
+                    says_namespace: !namespace.is_empty(),
+                    namespace,
+                    name,
+                    document,
+                    items: at,
+                    line,
+                    releases: named.map(str::to_owned).collect(),
+                };
+                read.known.objects.push(held.clone());
+                read.objects.push(Loaded { held, object });
+            }
+            Err(why) => {
+                let place = format!("{}:{line}", read.path);
+                read.known.problems.push(format!("{place}: {why}"));
+            }
+        }
+    }
+
+    /// Makes an object of a document, with the checks of every other write. Returns the object, its namespace
+    /// (empty if the document names none) and its name.
+    fn load(&self, resource: &Resource, value: Value) -> Result<(Value, String, String), String> {
+        let name = meta(&value, "name").to_owned();
+        let namespace = meta(&value, "namespace").to_owned();
+        if name.is_empty() {
+            return Err(format!("a {} without a name", resource.subject.kind));
+        }
+        let writer = Writer {
+            user: String::new(),
+            manager: String::new(),
+            // The time does not matter: git gives the creation time.
+            now: "1970-01-01T00:00:00Z".to_owned(),
+            field_validation: FieldValidation::Ignore,
+            stamps: Arc::default(),
+        };
+        let mut draft = object::create(resource, value, &writer, "", true)
+            .map_err(|failure| failure.message)?
+            .object;
+        if let Some(annotations) = draft["metadata"]["annotations"].as_object_mut() {
+            annotations.remove(labels::CHANGED_BY);
+        }
+        stamp(resource, &mut draft);
+        Ok((draft, namespace, name))
+    }
+}
+
+/// Sets the labels and annotations of a release that lists show. The component comes from the spec, whatever
+/// the file says.
+fn stamp(resource: &Resource, object: &mut Value) {
+    if resource.subject.kind != "Release" || resource.subject.group != labels::OPENCHOREO_GROUP {
+        return;
+    }
+    let component = object["spec"]["component"]["name"]
+        .as_str()
+        .map(str::to_owned);
+    let size = object["spec"].to_string().len().to_string();
+    let meta = meta_mut(object);
+    if let Some(component) = component {
+        let labels = object::map_of(meta.entry("labels").or_insert(Value::Null));
+        labels.insert(labels::COMPONENT.to_owned(), component.into());
+    }
+    let annotations = object::map_of(meta.entry("annotations").or_insert(Value::Null));
+    annotations
+        .entry(labels::SIZE)
+        .or_insert_with(|| size.into());
+}
+
+/// Finds the resource of a document; None if it is not a kind of bowline that files may contain.
+pub(super) fn resource_of<'c>(catalog: &'c Catalog, value: &Value) -> Option<&'c Resource> {
+    let version = value["apiVersion"].as_str()?;
+    if !is_of_us(version) {
+        return None;
+    }
+    let (group, version) = version.rsplit_once('/')?;
+    let kind = value["kind"].as_str()?;
+    let found = catalog.of_version(group, version);
+    let mut found = found.filter(|resource| resource.subject.kind == kind);
+    // The audit trail of a repository is its log.
+    found
+        .next()
+        .map(|resource| &**resource)
+        .filter(|_| kind != "AuditEntry")
+}
+
+/// Returns whether an apiVersion belongs to one of our groups.
+pub(super) fn is_of_us(version: &str) -> bool {
+    let group = version.split('/').next().unwrap_or_default();
+    labels::GROUPS.contains(&group)
+}
+
+/// The content of a file.
+enum Contents {
+    /// The whole content.
+    Whole(Vec<u8>),
+    /// The file is larger than the limit; contains the problem if the file mentions our groups.
+    TooLarge(Option<String>),
+}
+
+/// A file that a sparse checkout leaves out.
+pub(super) struct LeftOut {
+    /// The blob id of its content.
+    pub(super) blob: String,
+    /// Whether it can contain objects of bowline.
+    pub(super) ours: bool,
+    /// The ReleasePins in it.
+    pub(super) pins: Vec<LeftOutPin>,
+    /// The names of the releases in it.
+    pub(super) releases: Vec<String>,
+}
+
+impl LeftOut {
+    /// Parses the blob of a file that is not checked out; None if this clone lacks the blob.
+    pub(super) fn read(blob: String, text: Option<&[u8]>, template: bool) -> Self {
+        let ours = match text {
+            // A blob that this clone lacks may contain anything.
+            None => true,
+            Some(text) if template => hidden::problem_of_template("", text).is_some(),
+            Some(text) => names_us(text),
+        };
+        let pins = text
+            .filter(|_| ours && !template)
+            .and_then(moves::read_pins);
+        let pins = pins.unwrap_or_default().into_iter();
+        let pins = pins.map(|(namespace, name, spec)| LeftOutPin {
+            namespace,
+            name,
+            component: spec.component,
+            environment: spec.environment,
+            problem: String::new(),
+        });
+        let text = text.filter(|_| ours && !template).unwrap_or_default();
+        let objects = manifest::objects(text).unwrap_or_default();
+        let releases = objects
+            .iter()
+            .filter(|value| manifest::is_a("Release", value));
+        let releases = releases.map(|value| meta(value, "name").to_owned());
+        Self {
+            blob,
+            ours,
+            pins: pins.collect(),
+            releases: releases.collect(),
+        }
+    }
+}
+
+/// The result for a file that is not read.
+fn unread(
+    path: &str,
+    known: Option<&Known>,
+    template: bool,
+    stat: Stat,
+    problem: Option<String>,
+    target: &[u8],
+) -> Looked {
+    let hash = hash(problem.as_deref().unwrap_or_default().as_bytes());
+    let mut read = Known {
+        stat,
+        hash,
+        template,
+        problems: problem.into_iter().collect(),
+        ..Known::default()
+    };
+    read.note_unread(path, target);
+    // The content of a file that cannot be opened is not known.
+    read.may_hide_pins = !read.problems.is_empty() && read.left_out.is_empty();
+    noted(path, known, read)
+}
+
+/// The result for a file that is not checked out.
+fn left_out(path: &str, known: Option<&Known>, template: bool, file: &LeftOut) -> Looked {
+    let problem = file.ours.then(|| {
+        format!(
+            "{path}: not checked out, so its content is not known; run git sparse-checkout add with its directory"
+        )
+    });
+    let read = Known {
+        hash: file.blob.clone(),
+        template,
+        problems: problem.into_iter().collect(),
+        left_out: file.pins.clone(),
+        left_out_releases: file.releases.clone(),
+        not_checked_out: true,
+        ..Known::default()
+    };
+    noted(path, known, read)
+}
+
+impl Known {
+    /// Records the ReleasePins of a file with problems that are not served.
+    fn note_unread(&mut self, path: &str, bytes: &[u8]) {
+        let Some(problem) = self.problems.first().cloned() else {
+            return;
+        };
+        if files::is_kustomization(path) {
+            return;
+        }
+        let letters = letters(bytes);
+        let text = String::from_utf8_lossy(&letters);
+        let is_served = |pin: &LeftOutPin| {
+            let mut held = self.objects.iter();
+            held.any(|held| held.resource == PINS && held.name == pin.name)
+        };
+        let mut pins = match self.template {
+            true => Vec::new(),
+            false => guess::pins(&text),
+        };
+        pins.retain(|pin| !is_served(pin));
+        for pin in &mut pins {
+            pin.problem.clone_from(&problem);
+        }
+        let served = self.objects.iter().any(|held| held.resource == PINS);
+        self.may_hide_pins = pins.is_empty() && !served && text.contains("ReleasePin");
+        self.left_out = pins;
+    }
+}
+
+fn noted(path: &str, known: Option<&Known>, read: Known) -> Looked {
+    match known == Some(&read) {
+        true => Looked::Same,
+        false => Looked::At(Box::new(Read {
+            path: path.to_owned(),
+            known: read,
+            objects: Vec::new(),
+            pins: None,
+        })),
+    }
+}
+
+/// Returns the bytes of a text that is not UTF-8 without zeros: in UTF-16, every other byte of an ASCII word is
+/// zero.
+pub(super) fn letters(bytes: &[u8]) -> Vec<u8> {
+    bytes.iter().copied().filter(|byte| *byte != 0).collect()
+}
+
+/// Returns whether a text can contain objects of bowline.
+pub(super) fn names_us(bytes: &[u8]) -> bool {
+    let mut groups = labels::GROUPS.iter();
+    groups.any(|group| memmem::find(bytes, group.as_bytes()).is_some())
+}
+
+/// Like [`names_us`], for a file that is too large to read at once.
+fn names_us_somewhere(file: &mut File) -> std::io::Result<bool> {
+    const PIECE: u64 = 1 << 20;
+    let mut bytes: Vec<u8> = Vec::new();
+    loop {
+        // A word may extend over two pieces.
+        let longest = labels::GROUPS.iter().map(|group| group.len()).max();
+        let done = bytes.len().saturating_sub(longest.unwrap_or_default());
+        bytes.drain(..done);
+        if file.by_ref().take(PIECE).read_to_end(&mut bytes)? == 0 {
+            return Ok(false);
+        }
+        if names_us(&bytes) {
+            return Ok(true);
+        }
+    }
+}
+
+/// Returns whether a file is one document with one of our releases, only by looking at its lines.
+///
+/// The answer only decides the order of reading.
+pub(super) fn is_a_release(bytes: &[u8]) -> bool {
+    let at_margin = |word: &'static [u8]| {
+        let found = memmem::find_iter(bytes, word);
+        found.filter(|at| *at == 0 || bytes.get(at - 1) == Some(&b'\n'))
+    };
+    // The only line that begins with a word; None if there are several.
+    let line = |word: &'static [u8]| {
+        let mut found = at_margin(word);
+        let (Some(at), None) = (found.next(), found.next()) else {
+            return None;
+        };
+        let line = bytes.get(at..)?.split(|byte| *byte == b'\n').next();
+        line.map(<[u8]>::trim_ascii_end)
+    };
+    let group = |line: &[u8]| {
+        let version = line.strip_prefix(b"apiVersion: ").unwrap_or_default();
+        let rest = version.strip_prefix(labels::OPENCHOREO_GROUP.as_bytes());
+        rest.is_some_and(|rest| rest.starts_with(b"/"))
+    };
+    // A file that begins with a separator is still one document.
+    let one = || at_margin(b"---").all(|at| at == 0) && at_margin(b"...").next().is_none();
+    line(b"kind:") == Some(b"kind: Release") && line(b"apiVersion:").is_some_and(group) && one()
+}
+
+/// Reads a file of a known size, with one system call for most files, because there are many.
+fn bytes_of(file: &mut File, size: usize) -> std::io::Result<Vec<u8>> {
+    let mut bytes = vec![0; size + 1];
+    let read = file.read(&mut bytes)?;
+    bytes.truncate(read);
+    // If the size has changed, read the rest, up to the limit.
+    if read != size {
+        let limit = u64::try_from(bounded_yaml::Limits::default().bytes).unwrap_or(u64::MAX);
+        file.take(limit + 1).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+/// The blob id of a content; None if it cannot be computed.
+fn blob_id(bytes: &[u8]) -> Option<String> {
+    let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, bytes);
+    Some(id.ok()?.to_string())
+}
+
+pub(super) fn hash(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digest = Sha256::digest(bytes);
+    let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits
+        .filter_map(|digit| DIGITS.get(usize::from(digit)))
+        .map(|digit| char::from(*digit))
+        .collect()
+}

@@ -1,0 +1,342 @@
+//! Keeps the store equal to the files and to git's log.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use kube_embedded::catalog::{Catalog, NAMESPACES, Resource};
+use kube_embedded::sqlite::{Fill, Key};
+use kube_embedded::status::Failure;
+use kube_embedded::{Embedded, OpenError, Shared, encode};
+use serde_json::{Value, json};
+
+use super::fills::uid;
+use super::index::Index;
+use super::look::{Look, Scan};
+use super::read::Extent;
+use super::{Tree, TreeError};
+use crate::api::labels;
+
+/// The resource of ReleasePins.
+pub(super) const PINS: &str = "openchoreo.dev/releasepins";
+/// The resource of releases.
+pub(super) const RELEASES: &str = "openchoreo.dev/releases";
+/// The resource of audit entries.
+pub(super) const ENTRIES: &str = "bowline.dev/auditentries";
+
+/// The numbers of one look at the files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Synced {
+    /// How many files were looked at.
+    pub files: usize,
+    /// How many of them were read.
+    pub read: usize,
+    /// How many objects and entries were stored or removed.
+    pub stored: usize,
+}
+
+/// The pause between two looks is this many times as long as a look.
+const SHARE: u32 = 20;
+/// The shortest pause between two looks.
+const PAUSE: Duration = Duration::from_millis(200);
+
+impl Tree {
+    /// Reads the files and the log, and serves their changes.
+    pub async fn sync(self: &Arc<Self>, served: &Embedded) -> Result<Synced, TreeError> {
+        self.sync_shared(served.shared()).await
+    }
+
+    /// Follows the files as long as the store and the tree live.
+    pub fn follow(self: &Arc<Self>, served: &Embedded) {
+        let shared = Arc::downgrade(served.shared());
+        let tree = Arc::downgrade(self);
+        tokio::spawn(async move {
+            let mut pause = PAUSE;
+            loop {
+                // The pause comes first: the tree was read when it was opened.
+                tokio::time::sleep(pause).await;
+                let begun = Instant::now();
+                {
+                    let (Some(shared), Some(tree)) = (shared.upgrade(), tree.upgrade()) else {
+                        return;
+                    };
+                    if let Err(error) = tree.sync_shared(&shared).await {
+                        tracing::warn!(%error, "cannot watch the files; trying again");
+                    }
+                }
+                pause = PAUSE.max(begun.elapsed() * SHARE);
+            }
+        });
+    }
+
+    /// Serves the statuses of ReleasePins in a cluster together with the files.
+    pub async fn observe(
+        self: &Arc<Self>,
+        served: &Embedded,
+        statuses: BTreeMap<(String, String), Value>,
+    ) -> Result<(), TreeError> {
+        let known = {
+            let mut known = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
+            known.replace(statuses.clone())
+        };
+        let paths: BTreeSet<String> = match known {
+            // Another process may have stored statuses of ReleasePins that the cluster no longer has.
+            None => self.files_of_pins(),
+            Some(known) => {
+                let new = statuses.iter();
+                let new = new.filter(|(key, said)| known.get(*key) != Some(*said));
+                let gone = known.keys().filter(|key| !statuses.contains_key(*key));
+                let moved = new.map(|(key, _)| key).chain(gone);
+                moved
+                    .filter_map(|(namespace, name)| self.place(PINS, namespace, name))
+                    .map(|place| place.path)
+                    .collect()
+            }
+        };
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let _turn = self.syncing.lock().await;
+        Arc::make_mut(&mut self.locked()).forget(&paths);
+        let extent = match self.is_whole() {
+            true => Extent::Whole,
+            false => Extent::Pressing,
+        };
+        self.take_in(served.shared(), extent).await.map(drop)
+    }
+
+    /// Reads all files and the whole log, if that did not happen yet.
+    pub async fn whole(self: &Arc<Self>, served: &Embedded) -> Result<(), TreeError> {
+        self.complete(served.shared()).await
+    }
+
+    async fn sync_shared(self: &Arc<Self>, shared: &Shared) -> Result<Synced, TreeError> {
+        let _turn = self.syncing.lock().await;
+        self.sync_now(shared).await
+    }
+
+    /// The caller holds the lock `syncing`.
+    pub(super) async fn sync_now(self: &Arc<Self>, shared: &Shared) -> Result<Synced, TreeError> {
+        self.take_in(shared, Extent::Whole).await
+    }
+
+    /// Reads the files that the matrix needs while the store is set up. The rest is read when a request needs
+    /// it.
+    pub(super) async fn begin(
+        self: &Arc<Self>,
+        shared: &Shared,
+        catalog: Arc<Catalog>,
+        scan: impl Future<Output = Result<Scan, TreeError>>,
+        ready: impl Future<Output = Result<(), OpenError>>,
+    ) -> Result<Synced, TreeError> {
+        let _turn = self.syncing.lock().await;
+        let look = async {
+            let scan = scan.await?;
+            // A scan that started from an unsure index is not valid.
+            let scan = (!self.index().unsure).then_some(scan);
+            self.look_at(shared, catalog, Extent::Pressing, scan).await
+        };
+        let (look, ready) = tokio::join!(look, ready);
+        ready?;
+        self.keep(shared, look?, Extent::Pressing).await
+    }
+
+    /// Stores everything that is not stored yet.
+    pub(super) async fn complete(self: &Arc<Self>, shared: &Shared) -> Result<(), TreeError> {
+        if self.is_whole() {
+            return Ok(());
+        }
+        let _turn = self.syncing.lock().await;
+        // The earlier holder of the lock may have done it.
+        match self.is_whole() {
+            true => Ok(()),
+            false => self.sync_now(shared).await.map(drop),
+        }
+    }
+
+    /// Stores the objects that a request needs; all of them for a write.
+    pub(super) async fn complete_for(
+        self: &Arc<Self>,
+        shared: &Shared,
+        resource: &Resource,
+        reads: bool,
+    ) -> Result<(), TreeError> {
+        let late = [RELEASES, ENTRIES].contains(&&*resource.storage);
+        match late || !reads {
+            true => self.complete(shared).await,
+            false => Ok(()),
+        }
+    }
+
+    /// The caller holds the lock `syncing`.
+    async fn take_in(
+        self: &Arc<Self>,
+        shared: &Shared,
+        extent: Extent,
+    ) -> Result<Synced, TreeError> {
+        let catalog = shared.catalog().await?;
+        let look = self.look_at(shared, catalog, extent, None).await?;
+        self.keep(shared, look, extent).await
+    }
+
+    /// Looks at the files and the log; `None` if nothing changed. `scan` is a scan that was just made.
+    async fn look_at(
+        self: &Arc<Self>,
+        shared: &Shared,
+        catalog: Arc<Catalog>,
+        extent: Extent,
+        scan: Option<Scan>,
+    ) -> Result<Option<Look>, TreeError> {
+        let before = self.index();
+        let look = self.look_from(shared, catalog.clone(), before.clone(), extent, scan);
+        let look = look.await?;
+        let namespace = look.as_ref().map(|look| &look.index.namespace);
+        let decided = !before.namespace.is_empty() && !before.unsure;
+        match namespace {
+            // The objects without a namespace are now other objects, with another history.
+            Some(now) if decided && *now != before.namespace => {
+                let unsure = Arc::new(Index::unsure(now));
+                self.look_from(shared, catalog, unsure, extent, None).await
+            }
+            _ => Ok(look),
+        }
+    }
+
+    /// Looks at the files and the log, and compares them with an index.
+    async fn look_from(
+        self: &Arc<Self>,
+        shared: &Shared,
+        catalog: Arc<Catalog>,
+        before: Arc<Index>,
+        extent: Extent,
+        scan: Option<Scan>,
+    ) -> Result<Option<Look>, TreeError> {
+        let unsure = before.unsure;
+        // Listed before the files are read: a stored object that no file has is deleted.
+        let (extent, stored) = match unsure {
+            true => (Extent::Whole, stored(shared, &catalog).await?),
+            false => (extent, Vec::new()),
+        };
+        let looked = self.clone();
+        let looking = tokio::task::spawn_blocking(move || {
+            let now = Timestamp::now();
+            let scan = match scan {
+                Some(scan) => scan,
+                None => looked.scan(before.clone())?,
+            };
+            looked.look(&before, &catalog, now, extent, scan)
+        });
+        let looking = looking.await;
+        let mut look = looking.map_err(|error| TreeError::Store(error.to_string()))??;
+        if let Some(look) = &mut look {
+            let stored = match look.replaces_entries && !unsure {
+                true => shared.keys(ENTRIES).await?,
+                false => stored,
+            };
+            look.forget_all_but_known(stored);
+        }
+        Ok(look)
+    }
+
+    /// Stores the result of a look, and keeps its index.
+    async fn keep(
+        self: &Arc<Self>,
+        shared: &Shared,
+        look: Option<Look>,
+        extent: Extent,
+    ) -> Result<Synced, TreeError> {
+        let Some(mut look) = look else {
+            let mut index = self.locked();
+            if !index.whole {
+                Arc::make_mut(&mut index).whole = true;
+            }
+            return Ok(Synced::default());
+        };
+        for namespace in &look.namespaces {
+            make_namespace(shared, namespace).await?;
+        }
+        let stored = match look.fills.is_empty() {
+            true => 0,
+            false => {
+                let filled = shared.store().fill(look.fills).await;
+                filled.map_err(|error| TreeError::Store(error.to_string()))?
+            }
+        };
+        look.index.revision = shared.store().newest().await.map_err(Failure::from)?;
+        let index = Arc::new(look.index);
+        *self.locked() = index.clone();
+        // One write of the index at a time. A pressing look does not wait for its own.
+        let earlier = self.keeping().take();
+        if let Some(earlier) = earlier {
+            let _ = earlier.await;
+        }
+        let kept = self.clone();
+        let keeping = tokio::task::spawn_blocking(move || index.write(&kept.kept));
+        match extent {
+            Extent::Whole => drop(keeping.await),
+            Extent::Pressing => *self.keeping() = Some(keeping),
+        }
+        Ok(Synced {
+            stored,
+            ..look.synced
+        })
+    }
+}
+
+/// Tells whether the objects of a resource live in files or in the log.
+pub(super) fn is_in_files(resource: &Resource) -> bool {
+    let ours = [
+        labels::OPENCHOREO_GROUP,
+        labels::CORE_CHOREO_GROUP,
+        labels::BOWLINE_GROUP,
+    ];
+    ours.contains(&resource.subject.group.as_str())
+}
+
+/// Lists the stored objects that come from files and from the log.
+async fn stored(shared: &Shared, catalog: &Catalog) -> Result<Vec<Key>, TreeError> {
+    let resources: BTreeSet<&Arc<str>> = catalog
+        .resources()
+        .filter(|resource| is_in_files(resource))
+        .map(|resource| &resource.storage)
+        .collect();
+    let mut found = Vec::new();
+    for resource in resources {
+        found.extend(shared.keys(resource).await?);
+    }
+    Ok(found)
+}
+
+async fn make_namespace(shared: &Shared, name: &str) -> Result<(), TreeError> {
+    let key = Key {
+        resource: NAMESPACES.into(),
+        namespace: String::new(),
+        name: name.to_owned(),
+    };
+    let there = shared.store().get(&key).await;
+    if there
+        .map_err(|error| TreeError::Store(error.to_string()))?
+        .is_some()
+    {
+        return Ok(());
+    }
+    let object = json!({
+        "metadata": {
+            "name": name, "uid": uid("namespaces", "", name),
+            "labels": {"kubernetes.io/metadata.name": name},
+        },
+        "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
+    });
+    let fill = Fill {
+        uid: uid("namespaces", "", name),
+        state: Some((
+            encode::to_bytes(&object["metadata"]),
+            encode::to_bytes(&json!({"spec": object["spec"], "status": object["status"]})),
+        )),
+        key,
+    };
+    let filled = shared.store().fill(vec![fill]).await;
+    filled.map_err(|error| TreeError::Store(error.to_string()))?;
+    Ok(())
+}

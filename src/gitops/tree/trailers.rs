@@ -1,0 +1,189 @@
+//! The trailers of bowline's commits, which programs read.
+
+use crate::api::audit::Action;
+use crate::api::pin::ReleasePinSpec;
+use crate::git::log::Commit;
+
+/// The trailers of a commit about one ReleasePin.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trailers {
+    /// The id of the operation.
+    pub operation: Option<String>,
+    /// The action.
+    pub action: Option<String>,
+    /// The component of the ReleasePin.
+    pub component: Option<String>,
+    /// The environment of the ReleasePin.
+    pub environment: Option<String>,
+    /// The effective release before.
+    pub from: Option<String>,
+    /// The effective release afterwards.
+    pub to: Option<String>,
+    /// The revision that was restored.
+    pub restored: Option<i64>,
+    /// Whether the trailers of several commits were combined, because the commits were squashed.
+    pub together: bool,
+}
+
+impl Trailers {
+    /// The trailer with the id of the operation.
+    pub const OPERATION: &'static str = "Bowline-Operation";
+    /// The trailer with the action.
+    pub const ACTION: &'static str = "Bowline-Action";
+    /// The trailer with a component; the trailers after it belong to the component.
+    pub const COMPONENT: &'static str = "Bowline-Component";
+    /// The trailer with the environment.
+    pub const ENVIRONMENT: &'static str = "Bowline-Environment";
+    /// The trailer with the release before.
+    pub const FROM: &'static str = "Bowline-From";
+    /// The trailer with the release afterwards.
+    pub const TO: &'static str = "Bowline-To";
+    /// The trailer with the revision that was restored.
+    pub const RESTORED: &'static str = "Bowline-Restored";
+
+    /// Parses the trailers of a commit: one result for each component that it names.
+    pub fn read(commit: &Commit) -> Vec<Trailers> {
+        let paragraphs = commit.trailer_paragraphs().into_iter();
+        paragraphs.flat_map(read_one).collect()
+    }
+
+    /// Finds the trailers about a ReleasePin.
+    pub fn of(commit: &Commit, spec: &ReleasePinSpec) -> Option<Trailers> {
+        Self::about(commit, &spec.component, &spec.environment)
+    }
+
+    /// Finds the trailers about the ReleasePin of a component in an environment; combines those of several
+    /// squashed changes.
+    pub fn about(commit: &Commit, component: &str, environment: &str) -> Option<Trailers> {
+        let said = Self::read(commit).into_iter().filter(|own| {
+            own.component.as_deref() == Some(component)
+                && own.environment.as_deref() == Some(environment)
+        });
+        let mut said: Vec<Trailers> = said.collect();
+        let follow = |said: &[Trailers]| {
+            let mut each = said.iter().zip(said.iter().skip(1));
+            each.all(|(one, next)| one.to == next.from)
+        };
+        // Some tools list squashed commits newest first.
+        if !follow(&said) {
+            said.reverse();
+        }
+        if said.len() < 2 || !follow(&said) {
+            // Changes that do not follow each other cannot be combined; verification then reports a
+            // difference.
+            return said.pop();
+        }
+        let from = said.first().and_then(|first| first.from.clone());
+        said.pop().map(|last| Trailers {
+            from,
+            together: true,
+            ..last
+        })
+    }
+
+    /// Returns the action if it is a mark or a collection of releases.
+    pub fn deed(&self) -> Option<Action> {
+        deed(self.action.as_deref()?)
+    }
+}
+
+/// Parses an action that marks or collects releases.
+pub(super) fn deed(word: &str) -> Option<Action> {
+    let action = serde_json::from_value(word.into()).ok()?;
+    let ours = matches!(action, Action::MarkBad | Action::MarkGood | Action::Collect);
+    ours.then_some(action)
+}
+
+/// Parses the trailers of one paragraph.
+fn read_one(paragraph: Vec<(&str, &str)>) -> Vec<Trailers> {
+    let mut all = Trailers::default();
+    let mut found: Vec<Trailers> = Vec::new();
+    for (word, value) in paragraph {
+        let value = value.to_owned();
+        match (word, found.last_mut()) {
+            (Trailers::OPERATION, _) => all.operation = Some(value),
+            (Trailers::ACTION, _) => all.action = Some(value),
+            (Trailers::COMPONENT, _) => found.push(Trailers {
+                component: Some(value),
+                ..Trailers::default()
+            }),
+            (Trailers::ENVIRONMENT, Some(own)) => own.environment = Some(value),
+            (Trailers::FROM, Some(own)) => own.from = Some(value),
+            (Trailers::TO, Some(own)) => own.to = Some(value),
+            (Trailers::RESTORED, Some(own)) => own.restored = value.parse().ok(),
+            _ => {}
+        }
+    }
+    for own in &mut found {
+        own.operation.clone_from(&all.operation);
+        own.action.clone_from(&all.action);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    fn squash(moves: &[(&str, &str, &str)]) -> Commit {
+        let said = moves.iter().map(|(action, from, to)| {
+            format!(
+                "\n* {action} cart\n\nBowline-Operation: {action}-{to}\nBowline-Action: {action}\nBowline-Component: cart\nBowline-Environment: prod\nBowline-From: {from}\nBowline-To: {to}\n"
+            )
+        });
+        Commit {
+            id: String::new(),
+            parents: Vec::new(),
+            author: String::new(),
+            written: Timestamp::UNIX_EPOCH,
+            at: Timestamp::UNIX_EPOCH,
+            message: format!("several\n{}", said.collect::<String>()),
+            files: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn moves_that_were_squashed_lead_from_the_first_to_the_last() {
+        for (moves, action, from, to, together) in [
+            (&[("Promote", "a", "b")][..], "Promote", "a", "b", false),
+            (
+                &[("Promote", "a", "b"), ("Rollback", "b", "c")],
+                "Rollback",
+                "a",
+                "c",
+                true,
+            ),
+            // In git's order: newest first.
+            (
+                &[
+                    ("Undo", "c", "d"),
+                    ("Rollback", "b", "c"),
+                    ("Promote", "a", "b"),
+                ],
+                "Undo",
+                "a",
+                "d",
+                true,
+            ),
+            // Changes that do not follow each other are not combined, so that verification finds them.
+            (
+                &[("Promote", "a", "b"), ("Rollback", "x", "c")],
+                "Promote",
+                "a",
+                "b",
+                false,
+            ),
+        ] {
+            let commit = squash(moves);
+            let said = Trailers::about(&commit, "cart", "prod").unwrap();
+            let told = (said.from.as_deref(), said.to.as_deref());
+            assert_eq!(told, (Some(from), Some(to)), "{moves:?}");
+            assert_eq!(said.action.as_deref(), Some(action), "{moves:?}");
+            assert_eq!(said.operation, Some(format!("{action}-{to}")));
+            assert_eq!(said.together, together, "{moves:?}");
+            assert_eq!(Trailers::about(&commit, "cart", "dev"), None);
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The subjects: everything that has revisions, a folder per kind.
+//!
+//! A folder has the rows of its kind in the read model, its rules, its actions and its revisions. The engine
+//! below has the parts that all subjects share.
+
+pub mod release_pin;
+
+use kube::Client;
+
+use crate::engine::world::World;
+use crate::engine::world::feed::{Feed, Watch};
+
+/// Starts to watch the kinds of every subject in a namespace, or in all namespaces.
+pub fn watch(client: &Client, namespace: Option<&str>) -> Feed {
+    Feed::start(client, namespace, watches())
+}
+
+/// Returns an empty read model of the kinds of every subject; for callers that fill it themselves.
+pub fn read_model() -> World {
+    World::watching(watches().iter().map(Watch::kind).collect())
+}
+
+fn watches() -> Vec<Watch> {
+    let subjects = release_pin::watches().into_iter();
+    subjects.chain(Watch::shared()).collect()
+}

@@ -1,0 +1,66 @@
+//! `deploy`: deploys a release to an environment without a promotion path into it.
+
+use super::{Moved, item};
+use crate::api::audit::Action;
+use crate::engine::world::World;
+use crate::subjects::release_pin::plan::{Asked, Plan};
+use crate::subjects::release_pin::rows::ReleaseRow;
+use crate::subjects::release_pin::rules::{Refusal, Rules};
+
+/// The arguments of a deploy.
+#[derive(Clone, Debug)]
+pub struct Deploy {
+    /// The component.
+    pub component: String,
+    /// The environment.
+    pub environment: String,
+    /// The release.
+    pub release: String,
+    /// Whether the environment may have a promotion path into it.
+    pub skip_path: bool,
+}
+
+/// Plans a deploy: creates or changes the ReleasePin.
+pub fn plan(world: &World, command: &Deploy, asked: &Asked) -> Result<Plan, Refusal> {
+    plan_with(world, None, command, asked)
+}
+
+/// Plans a deploy of a release that may not exist yet: `supposed` takes its place in the read model.
+pub fn plan_with(
+    world: &World,
+    supposed: Option<&ReleaseRow>,
+    command: &Deploy,
+    asked: &Asked,
+) -> Result<Plan, Refusal> {
+    let Deploy {
+        component,
+        environment,
+        release,
+        skip_path,
+    } = command;
+    let mut rules = Rules::supposing(world, supposed, asked);
+    rules.current()?;
+    rules.environment(environment)?;
+    // A plan that skips the path cannot be applied without a reason.
+    if !skip_path {
+        rules.first(environment)?;
+    }
+    let row = rules.release(component, release)?;
+    let pin = rules.target(component, environment)?;
+    if let Some(pin) = pin {
+        rules.not_held(pin)?;
+        rules.not_owned(pin, release)?;
+    }
+    let moved = Moved {
+        component,
+        environment,
+        pin,
+        release: row,
+        holds: pin.map(|pin| pin.holds.to_vec()).unwrap_or_default(),
+        keeps_reference: false,
+        restored_from: None,
+    };
+    let mut item = item(rules, moved);
+    item.skips_path = *skip_path;
+    Ok(super::plan(Action::Deploy, asked, vec![item]))
+}

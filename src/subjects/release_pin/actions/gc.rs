@@ -1,0 +1,403 @@
+//! `gc`: which releases and snapshots can be deleted, with the reason for each.
+//!
+//! The plan uses the read model. The collector reads the store again before it deletes, and can only find
+//! more reasons to keep an object.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::rollback;
+use crate::api::environment::Retention;
+use crate::engine::ownership::GitOps;
+use crate::engine::world::{Key, World};
+use crate::subjects::release_pin::plan::Asked;
+use crate::subjects::release_pin::rows::{Pin, ReleaseRow, SnapshotRow};
+use crate::subjects::release_pin::rules::{Refusal, Rules};
+use crate::text;
+
+/// How long a claim keeps a release: its ReleasePin changes within half of this time, or the claim is
+/// renewed.
+const CLAIM_LASTS: Duration = Duration::from_secs(10 * 60);
+
+/// The arguments of a collection.
+#[derive(Clone, Debug, Default)]
+pub struct Gc {
+    /// The components; empty for all.
+    pub components: Vec<String>,
+    /// How many of the newest releases of a component to keep. The default comes from the pipeline.
+    pub keep: Option<usize>,
+    /// The minimum age of a deleted release. The default comes from the pipeline.
+    pub min_age: Option<Duration>,
+}
+
+/// The plan of a collection: each release and snapshot, with the reasons to keep it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Collection {
+    /// The operation.
+    pub operation: String,
+    /// The time of the plan.
+    pub at: Timestamp,
+    /// The reason.
+    pub reason: Option<String>,
+    /// The namespace.
+    pub namespace: String,
+    /// How many of the newest releases of a component stay.
+    pub keep: usize,
+    /// The minimum age of a deleted release.
+    pub min_age: Duration,
+    /// The releases, by component, newest first.
+    pub releases: Vec<Candidate>,
+    /// The snapshots, by component and environment, newest first.
+    pub snapshots: Vec<Candidate>,
+}
+
+/// A release or a snapshot, and the reasons to keep it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// The namespace and name.
+    pub key: Key,
+    /// The uid, which differs from the uid of a later object of the same name.
+    pub uid: String,
+    /// The component; None if it is unknown.
+    pub component: Option<Arc<str>>,
+    /// The environment of a snapshot; None for a release.
+    pub environment: Option<Arc<str>>,
+    /// The size in bytes, if known.
+    pub size: Option<u64>,
+    /// The age.
+    pub age: Duration,
+    /// The number of newer releases or snapshots.
+    pub newer: usize,
+    /// Whether the release has the label of a pinned release, although no ReleasePin names it and no
+    /// claim is active.
+    pub mislabelled: bool,
+    /// The reasons to keep it; if empty, gc deletes it.
+    pub stays: Vec<Stays>,
+}
+
+/// A reason to keep a release or snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stays {
+    /// ReleasePins or holds in these environments name it.
+    Pinned(Vec<String>),
+    /// It runs in these environments, although their ReleasePins name another release.
+    Runs(Vec<String>),
+    /// It is the last good release in these environments.
+    LastGood(Vec<String>),
+    /// It is among the newest of its component.
+    Newest {
+        /// The position, from 1.
+        place: usize,
+        /// How many of the newest stay.
+        of: usize,
+    },
+    /// It is too young.
+    Young {
+        /// The minimum age.
+        least: Duration,
+    },
+    /// Its component is unknown.
+    NoComponent,
+    /// A GitOps tool owns it.
+    Owned(GitOps),
+    /// An action has claimed it. The action may have ended: nobody removes a claim.
+    Claimed {
+        /// The age of the claim.
+        ago: Duration,
+    },
+    /// Another client changed it in the meantime.
+    Changed,
+    /// It is the current snapshot of the ReleasePin in this environment.
+    Current(String),
+}
+
+impl fmt::Display for Stays {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pinned(environments) => {
+                write!(f, "named by the ReleasePin in {}", environments.join(", "))
+            }
+            Self::Runs(environments) => write!(f, "runs in {}", environments.join(", ")),
+            Self::LastGood(environments) => write!(f, "last good in {}", environments.join(", ")),
+            Self::Newest { place, of } => write!(f, "number {place} of the newest {of}"),
+            Self::Young { least } => write!(f, "younger than {}", age(*least)),
+            Self::NoComponent => f.write_str("its component is not known"),
+            Self::Owned(tool) => write!(f, "{} owns it: remove it in git", tool.name()),
+            Self::Claimed { ago } => {
+                let (ago, lasts) = (age(*ago), age(CLAIM_LASTS));
+                write!(f, "claimed {ago} ago: a claim protects it for {lasts}")
+            }
+            Self::Changed => f.write_str("it changed in the meantime"),
+            Self::Current(environment) => {
+                write!(f, "the ReleasePin in {environment} was rendered from it")
+            }
+        }
+    }
+}
+
+impl Candidate {
+    /// Returns whether there is no reason to keep it.
+    pub fn goes(&self) -> bool {
+        self.stays.is_empty()
+    }
+
+    /// Returns the reasons to keep it, or why it can be deleted, as text.
+    pub fn why(&self) -> String {
+        let stays: Vec<String> = self.stays.iter().map(ToString::to_string).collect();
+        match (stays.is_empty(), self.environment.is_some()) {
+            (false, _) => stays.join("; "),
+            (true, false) => format!("no ReleasePin names it, {} newer", self.newer),
+            (true, true) => format!("not current, {} newer", self.newer),
+        }
+    }
+}
+
+impl Collection {
+    /// Returns the releases and snapshots to delete.
+    pub fn going(&self) -> impl Iterator<Item = &Candidate> {
+        let all = self.releases.iter().chain(&self.snapshots);
+        all.filter(|candidate| candidate.goes())
+    }
+
+    /// Returns how many bytes the collection frees, as far as sizes are known.
+    pub fn frees(&self) -> u64 {
+        self.going().filter_map(|candidate| candidate.size).sum()
+    }
+}
+
+/// Returns the retention of the namespace. Different retentions of pipelines are an error, unless the
+/// command sets both limits.
+fn retention(world: &World, command: &Gc, asked: &Asked) -> Result<Retention, Refusal> {
+    let pipelines = world.pipelines_in(&asked.namespace);
+    let mut said = pipelines.iter().map(|(_, pipeline)| &pipeline.retention);
+    let first = said.next().cloned().flatten();
+    let agree = said.all(|other| *other == first);
+    if !agree && (command.keep.is_none() || command.min_age.is_none()) {
+        return Err(Refusal::RetentionDiffers {
+            namespace: asked.namespace.clone(),
+            pipelines: pipelines
+                .iter()
+                .map(|(key, _)| key.name.to_string())
+                .collect(),
+        });
+    }
+    let mut retention = first.unwrap_or_default();
+    // The command has no limit for snapshots: the largest number of all pipelines applies.
+    let snapshots = pipelines.iter().filter_map(|(_, pipeline)| {
+        let said = pipeline.retention.as_ref()?;
+        Some(said.keep_snapshots)
+    });
+    retention.keep_snapshots = snapshots.max().unwrap_or(retention.keep_snapshots);
+    Ok(retention)
+}
+
+/// Plans a collection. Refuses if a ReleasePin of the components names a release that does not exist: if
+/// a release is lost, ReleasePins may be lost too.
+pub fn plan(world: &World, command: &Gc, asked: &Asked) -> Result<Collection, Refusal> {
+    let collection = judge(world, command, asked)?;
+    let components = world
+        .components()
+        .filter(|key| *key.namespace == *asked.namespace && is_wanted(command, &key.name));
+    for pin in components.flat_map(|component| world.pins_of(component)) {
+        let lost = |name: &&str| world.release(&super::beside(&pin.key, name)).is_none();
+        if let Some(release) = pin.named_releases().find(lost) {
+            return Err(Refusal::ReleaseLost {
+                pin: pin.key.name.to_string(),
+                release: release.to_owned(),
+            });
+        }
+    }
+    Ok(collection)
+}
+
+/// Finds the reasons to keep each release and snapshot. Does not check that the releases of the
+/// ReleasePins exist.
+pub fn judge(world: &World, command: &Gc, asked: &Asked) -> Result<Collection, Refusal> {
+    let rules = Rules::new(world, asked);
+    rules.current()?;
+    rules.current_snapshots()?;
+    let retention = retention(world, command, asked)?;
+    let limits = Limits::of(world, command, &retention, asked)?;
+    let mut components: Vec<&Key> = world
+        .components()
+        .filter(|key| *key.namespace == *asked.namespace && is_wanted(command, &key.name))
+        .collect();
+    components.sort();
+    for wanted in &command.components {
+        if !components.iter().any(|known| *known.name == **wanted) {
+            return Err(rules.no_component(wanted));
+        }
+    }
+    let mut releases = Vec::new();
+    let mut snapshots = Vec::new();
+    for component in components {
+        let rows = world.releases_of(component).enumerate();
+        releases.extend(rows.map(|(place, row)| limits.release(world, row, place)));
+        for (environment, rows) in world.snapshots_of(component) {
+            let pin = world.pin_of(component, environment);
+            let rows = rows.into_iter().enumerate();
+            snapshots.extend(rows.map(|(place, row)| limits.snapshot(pin, row, place)));
+        }
+    }
+    if command.components.is_empty() {
+        let unclear = world.unowned_releases();
+        let unclear = unclear.filter(|row| *row.key.namespace == *asked.namespace);
+        releases.extend(unclear.map(|row| limits.release(world, row, 0)));
+    }
+    Ok(Collection {
+        operation: asked.operation.clone(),
+        at: asked.now,
+        reason: asked.reason.clone(),
+        namespace: asked.namespace.clone(),
+        keep: limits.keep,
+        min_age: limits.min_age,
+        releases,
+        snapshots,
+    })
+}
+
+fn is_wanted(command: &Gc, component: &str) -> bool {
+    let wanted = &command.components;
+    wanted.is_empty() || wanted.iter().any(|name| name == component)
+}
+
+/// The limits of a collection.
+struct Limits {
+    keep: usize,
+    keep_snapshots: usize,
+    min_age: Duration,
+    now: Timestamp,
+}
+
+impl Limits {
+    fn of(
+        world: &World,
+        command: &Gc,
+        retention: &Retention,
+        asked: &Asked,
+    ) -> Result<Self, Refusal> {
+        let environments = world.environment_names(&asked.namespace).len();
+        let by_pipeline = |number: i32| usize::try_from(number).unwrap_or(usize::MAX);
+        let keep = retention.keep_releases.map(by_pipeline);
+        let min_age = match command.min_age {
+            Some(age) => age,
+            None => retention
+                .min_age
+                .duration()
+                .map_err(|error| Refusal::BadRetention {
+                    why: error.to_string(),
+                })?,
+        };
+        Ok(Self {
+            keep: command.keep.or(keep).unwrap_or(environments + 2),
+            keep_snapshots: by_pipeline(retention.keep_snapshots),
+            min_age,
+            now: asked.now,
+        })
+    }
+
+    fn release(&self, world: &World, row: &ReleaseRow, place: usize) -> Candidate {
+        let mut stays = Vec::new();
+        let pins: Vec<&Pin> = match &row.component {
+            Some(component) => world.pins_of(&super::beside(&row.key, component)).collect(),
+            None => Vec::new(),
+        };
+        let where_from = |found: &dyn Fn(&Pin) -> bool| -> Vec<String> {
+            let found = pins.iter().filter(|pin| found(pin));
+            found.map(|pin| pin.environment.to_string()).collect()
+        };
+        // A ReleasePin of another component also keeps the release, although no rule allows such a
+        // ReleasePin.
+        let named: Vec<String> = world
+            .pins_naming(&row.key)
+            .map(|name| match world.pin(&super::beside(&row.key, name)) {
+                Some(pin) => pin.environment.to_string(),
+                None => name.to_owned(),
+            })
+            .collect();
+        let claimed = row.claimed.map(|at| since(at, self.now));
+        let claimed = claimed.filter(|ago| *ago < CLAIM_LASTS);
+        let mislabelled = row.pinned && named.is_empty() && claimed.is_none();
+        let runs = where_from(&|pin| {
+            pin.applied.as_deref() == Some(&*row.key.name)
+                && !pin.named_releases().any(|name| name == &*row.key.name)
+        });
+        let good = where_from(&|pin| {
+            rollback::last_good(world, pin, self.now)
+                .is_some_and(|good| *good.release == *row.key.name)
+        });
+        for (environments, why) in [
+            (named, Stays::Pinned as fn(Vec<String>) -> Stays),
+            (runs, Stays::Runs),
+            (good, Stays::LastGood),
+        ] {
+            if !environments.is_empty() {
+                stays.push(why(environments));
+            }
+        }
+        match row.component {
+            None => stays.push(Stays::NoComponent),
+            Some(_) if place < self.keep => stays.push(Stays::Newest {
+                place: place + 1,
+                of: self.keep,
+            }),
+            Some(_) => {}
+        }
+        let age = since(row.created, self.now);
+        if age < self.min_age {
+            stays.push(Stays::Young {
+                least: self.min_age,
+            });
+        }
+        stays.extend(claimed.map(|ago| Stays::Claimed { ago }));
+        stays.extend(row.gitops.map(Stays::Owned));
+        Candidate {
+            key: row.key.clone(),
+            uid: row.uid.to_string(),
+            component: row.component.clone(),
+            environment: None,
+            size: row.size,
+            age,
+            newer: place,
+            mislabelled,
+            stays,
+        }
+    }
+
+    fn snapshot(&self, pin: Option<&Pin>, row: &SnapshotRow, place: usize) -> Candidate {
+        let mut stays = Vec::new();
+        if pin.is_some_and(|pin| pin.snapshot.as_deref() == Some(&*row.key.name)) {
+            stays.push(Stays::Current(row.environment.to_string()));
+        }
+        if place < self.keep_snapshots {
+            stays.push(Stays::Newest {
+                place: place + 1,
+                of: self.keep_snapshots,
+            });
+        }
+        Candidate {
+            key: row.key.clone(),
+            uid: row.uid.to_string(),
+            component: Some(row.component.clone()),
+            environment: Some(row.environment.clone()),
+            size: row.size,
+            age: since(row.created, self.now),
+            newer: place,
+            mislabelled: false,
+            stays,
+        }
+    }
+}
+
+/// Returns the time since `then`; zero if `then` is in the future.
+fn since(then: Timestamp, now: Timestamp) -> Duration {
+    let age = now.duration_since(then);
+    Duration::try_from(age).unwrap_or_default()
+}
+
+fn age(span: Duration) -> String {
+    text::age(i64::try_from(span.as_secs()).unwrap_or(i64::MAX))
+}

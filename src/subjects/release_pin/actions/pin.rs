@@ -1,0 +1,147 @@
+//! `pin` and `unpin`: place and remove a hold on a ReleasePin, so that nothing changes its release.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::{Moved, item, rollback};
+use crate::api::audit::Action;
+use crate::api::pin::Hold;
+use crate::engine::world::World;
+use crate::subjects::release_pin::plan::{Asked, Plan};
+use crate::subjects::release_pin::rules::{self, Refusal, Rules};
+
+/// The arguments of a pin.
+#[derive(Clone, Debug)]
+pub struct PinHold {
+    /// The component.
+    pub component: String,
+    /// The environment.
+    pub environment: String,
+    /// The end of the hold; None for no end.
+    pub until: Option<Timestamp>,
+    /// The release that the hold fixes; None if it fixes none.
+    pub release: Option<String>,
+}
+
+/// The arguments of an unpin.
+#[derive(Clone, Debug)]
+pub struct Unpin {
+    /// The component.
+    pub component: String,
+    /// The environment.
+    pub environment: String,
+    /// The id of the hold; the default is the only hold.
+    pub hold: Option<String>,
+}
+
+/// Plans a new hold.
+pub fn plan_pin(world: &World, command: &PinHold, asked: &Asked) -> Result<Plan, Refusal> {
+    let mut rules = Rules::new(world, asked);
+    rules.current()?;
+    rules.environment(&command.environment)?;
+    let pin = rules.pinned(&command.component, &command.environment)?;
+    let effective = pin.effective_release(asked.now).to_owned();
+    // A hold may keep a bad release that already runs, but may not fix a bad release.
+    let row = match &command.release {
+        Some(wanted) => rules.release(&command.component, wanted)?,
+        None => rules.known_release(&command.component, &effective)?,
+    };
+    let endless = pin.gitops.filter(|_| command.release.is_some());
+    let until = command.until.filter(|_| endless.is_none());
+    let mut holds = pin.holds.to_vec();
+    holds.push(Hold {
+        id: rollback::hold_id(&asked.operation),
+        owner: asked.user.clone(),
+        reason: asked.reason.clone(),
+        since: rollback::since(pin, asked.now),
+        until: until.map(Time),
+        release: command.release.clone(),
+    });
+    let moved = Moved {
+        component: &command.component,
+        environment: &command.environment,
+        pin: Some(pin),
+        release: row,
+        holds,
+        keeps_reference: true,
+        restored_from: None,
+    };
+    let mut item = item(rules, moved);
+    if let (Some(tool), Some(_)) = (endless, command.until) {
+        item.warnings.push(format!(
+            "{} owns this ReleasePin, so the hold has no end; bowline unpin removes it",
+            tool.name()
+        ));
+    }
+    if until.is_some_and(|until| until <= asked.now) {
+        item.warnings
+            .push("the hold ends in the past, so it has no effect".to_owned());
+    }
+    Ok(super::plan(Action::Pin, asked, vec![item]))
+}
+
+/// Plans the removal of a hold. A warning names the effective release if it changes.
+pub fn plan_unpin(world: &World, command: &Unpin, asked: &Asked) -> Result<Plan, Refusal> {
+    let mut rules = Rules::new(world, asked);
+    rules.current()?;
+    rules.environment(&command.environment)?;
+    let pin = rules.pinned(&command.component, &command.environment)?;
+    let found = hold(command, &pin.holds)?;
+    let mut holds = pin.holds.to_vec();
+    holds.remove(found);
+    let mut after = pin.clone();
+    after.holds = holds.clone().into();
+    let effective = after.effective_release(asked.now).to_owned();
+    let row = world.release(&rules.key(&effective));
+    let from = pin.effective_release(asked.now);
+    let mut warnings = Vec::new();
+    if effective != from {
+        let by = match pin.gitops {
+            Some(tool) => format!("{} restores the release in git", tool.name()),
+            None => "the releaseRef becomes effective again".to_owned(),
+        };
+        warnings.push(format!("{by}: {effective} instead of {from}"));
+    }
+    if row.is_none() {
+        warnings.push(format!(
+            "release {effective} does not exist; the running resources stay"
+        ));
+    }
+    let mut item = super::item_of(rules, &command.component, &command.environment, Some(pin));
+    item.release_ref = pin.release.to_string();
+    item.holds = holds;
+    item.to = crate::subjects::release_pin::plan::identity(&effective, row);
+    item.warnings.extend(warnings);
+    Ok(super::plan(Action::Unpin, asked, vec![item]))
+}
+
+/// Returns the position of the hold that the user means: the named one, or else the only one.
+fn hold(command: &Unpin, holds: &[Hold]) -> Result<usize, Refusal> {
+    let (component, environment) = (command.component.clone(), command.environment.clone());
+    match (&command.hold, holds) {
+        (Some(id), _) => {
+            holds
+                .iter()
+                .position(|hold| hold.id == *id)
+                .ok_or_else(|| Refusal::NoSuchHold {
+                    component,
+                    environment,
+                    id: id.clone(),
+                    known: holds.iter().map(|hold| hold.id.clone()).collect(),
+                })
+        }
+        (None, [_]) => Ok(0),
+        (None, []) => Err(Refusal::NoHold {
+            component,
+            environment,
+        }),
+        (None, _) => Err(Refusal::SeveralHolds {
+            component,
+            environment,
+            holds: holds
+                .iter()
+                .map(|hold| format!("{}: {}", hold.id, rules::words(hold)))
+                .collect(),
+        }),
+    }
+}

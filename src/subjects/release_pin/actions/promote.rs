@@ -1,0 +1,89 @@
+//! `promote`: deploys the effective release of one environment to the next. Each environment keeps its
+//! own settings.
+
+use super::{Moved, item};
+use crate::api::audit::Action;
+use crate::engine::world::World;
+use crate::subjects::release_pin::plan::{Asked, Item, Plan};
+use crate::subjects::release_pin::rules::{Refusal, Rules};
+
+/// The arguments of a promotion.
+#[derive(Clone, Debug)]
+pub struct Promote {
+    /// The components; several form one set.
+    pub components: Vec<String>,
+    /// The source environment.
+    pub from: String,
+    /// The target environment, whose ReleasePin changes.
+    pub to: String,
+    /// Whether the release may be unready in the source environment.
+    pub unready: bool,
+    /// Whether the promotion may go without a path between the environments.
+    pub skip_path: bool,
+}
+
+/// Plans a promotion. Checks the rules for every component first, and returns all refusals at once.
+pub fn plan(world: &World, command: &Promote, asked: &Asked) -> Result<Plan, Vec<Refusal>> {
+    let mut items = Vec::with_capacity(command.components.len());
+    let mut refusals = Vec::new();
+    if command.components.is_empty() {
+        let rules = Rules::new(world, asked);
+        let known = rules.known_environment(&command.from).err();
+        return Err(vec![known.unwrap_or(Refusal::Nothing {
+            environment: command.from.clone(),
+        })]);
+    }
+    for component in &command.components {
+        match promotion(world, command, component, asked) {
+            Ok(item) => items.push(item),
+            // A refusal that is the same for several components appears once.
+            Err(refusal) if refusals.contains(&refusal) => {}
+            Err(refusal) => refusals.push(refusal),
+        }
+    }
+    match refusals.is_empty() {
+        true => Ok(super::plan(Action::Promote, asked, items)),
+        false => Err(refusals),
+    }
+}
+
+fn promotion(
+    world: &World,
+    command: &Promote,
+    component: &str,
+    asked: &Asked,
+) -> Result<Item, Refusal> {
+    let Promote { from, to, .. } = command;
+    let mut rules = Rules::new(world, asked);
+    rules.current()?;
+    rules.known_environment(from)?;
+    rules.environment(to)?;
+    // A plan that skips the path cannot be applied without a reason.
+    match command.skip_path {
+        true => rules.one_pipeline()?,
+        false => rules.path(from, to)?,
+    }
+    let source = world.pin_of(&rules.key(component), from);
+    let source = source.ok_or_else(|| rules.no_pin(component, from))?;
+    let release = source.effective_release(asked.now).to_owned();
+    let row = rules.release(component, &release)?;
+    rules.source(source, !command.unready)?;
+    let pin = rules.target(component, to)?;
+    if let Some(pin) = pin {
+        rules.not_held(pin)?;
+        rules.not_owned(pin, &release)?;
+    }
+    let moved = Moved {
+        component,
+        environment: to,
+        pin,
+        release: row,
+        holds: pin.map(|pin| pin.holds.to_vec()).unwrap_or_default(),
+        keeps_reference: false,
+        restored_from: None,
+    };
+    Ok(Item {
+        skips_path: command.skip_path,
+        ..item(rules, moved)
+    })
+}

@@ -1,0 +1,240 @@
+//! `rollback`: deploys an earlier release again, with a hold so that nothing undoes it.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::{Moved, item};
+use crate::api::audit::Action;
+use crate::api::pin::Hold;
+use crate::api::release::Verdict;
+use crate::engine::presence::Presence;
+use crate::engine::world::World;
+use crate::subjects::release_pin::plan::{Asked, Plan};
+use crate::subjects::release_pin::rows::{Move, Pin, ReleaseRow};
+use crate::subjects::release_pin::rules::{MarkedBad, Refusal, Rules};
+
+/// The arguments of a rollback.
+#[derive(Clone, Debug)]
+pub struct Rollback {
+    /// The component.
+    pub component: String,
+    /// The environment.
+    pub environment: String,
+    /// The target of the rollback.
+    pub to: Target,
+    /// Whether to place a hold.
+    pub hold: bool,
+    /// The recorded revisions of the ReleasePin, with their releases.
+    pub recorded: Vec<(i64, String)>,
+    /// Whether a controller runs; without one, the recorded health is not reliable.
+    pub controller: Presence,
+}
+
+/// The target of a rollback.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The last good release.
+    LastGood,
+    /// This release.
+    Release(String),
+    /// The release of this revision.
+    Revision(i64),
+}
+
+/// Plans a rollback. Active holds do not prevent it.
+pub fn plan(world: &World, command: &Rollback, asked: &Asked) -> Result<Plan, Refusal> {
+    let Rollback {
+        component,
+        environment,
+        ..
+    } = command;
+    let mut rules = Rules::new(world, asked);
+    rules.current()?;
+    rules.environment(environment)?;
+    let pin = rules.pinned(component, environment)?;
+    let (release, restored_from) = target(world, command, pin, asked)?;
+    let row = rules.release(component, &release)?;
+    // A GitOps tool would restore the releaseRef, and a hold that fixes a release has priority over the
+    // releaseRef.
+    let fixed = pin
+        .active_holds(asked.now)
+        .any(|hold| hold.release.is_some());
+    let by_hold = pin.gitops.is_some() || fixed;
+    if by_hold && !command.hold {
+        rules.not_owned(pin, &release)?;
+        rules.not_held(pin)?;
+    }
+    let mut holds = pin.holds.to_vec();
+    let hold = Hold {
+        id: hold_id(&asked.operation),
+        owner: asked.user.clone(),
+        reason: asked.reason.clone(),
+        since: since(pin, asked.now),
+        until: None,
+        release: by_hold.then(|| release.clone()),
+    };
+    if command.hold && !is_held_already(pin, &hold, &release, asked) {
+        holds.push(hold);
+    }
+    let moved = Moved {
+        component,
+        environment,
+        pin: Some(pin),
+        release: row,
+        holds,
+        keeps_reference: by_hold,
+        restored_from,
+    };
+    let mut item = item(rules, moved);
+    item.warnings
+        .extend(was_unhealthy(pin, &release, asked.now));
+    if let Some(tool) = pin.gitops {
+        item.warnings.push(format!(
+            "{} owns this ReleasePin: git still names {}, and the hold keeps {release} running",
+            tool.name(),
+            pin.release
+        ));
+    }
+    Ok(super::plan(Action::Rollback, asked, vec![item]))
+}
+
+/// Returns a warning if the release ran here before and was not healthy when it was replaced the last time.
+pub(super) fn was_unhealthy(pin: &Pin, release: &str, now: Timestamp) -> Option<String> {
+    let replaced = |ran: &&Move| *ran.release == *release && ran.until.is_some();
+    let last = pin.moves.iter().rfind(replaced)?;
+    let is_unhealthy = last.healthy == Some(false) && pin.effective_release(now) != release;
+    is_unhealthy.then(|| {
+        format!(
+            "release {release} was unhealthy in {} when it was replaced",
+            pin.environment
+        )
+    })
+}
+
+/// Returns whether the ReleasePin already has the result of this rollback. A user who repeats a rollback
+/// does not place a second hold.
+fn is_held_already(pin: &Pin, wanted: &Hold, release: &str, asked: &Asked) -> bool {
+    let same = |hold: &Hold| {
+        (&hold.owner, &hold.reason, &hold.release, &hold.until)
+            == (
+                &wanted.owner,
+                &wanted.reason,
+                &wanted.release,
+                &wanted.until,
+            )
+    };
+    pin.effective_release(asked.now) == release && pin.holds.iter().any(same)
+}
+
+/// Returns the id of a hold: short, and the same if the operation is repeated.
+pub(in crate::subjects::release_pin) fn hold_id(operation: &str) -> String {
+    let id: String = operation.chars().take(8).collect();
+    format!("hold-{id}")
+}
+
+/// Returns the start of a new hold. It is later than the start of every other hold, because the newest
+/// hold with a release is effective, and the API stores whole seconds.
+pub(super) fn since(pin: &Pin, now: Timestamp) -> Time {
+    let second = |at: Timestamp| Timestamp::from_second(at.as_second()).unwrap_or(at);
+    let newest = pin.holds.iter().map(|hold| second(hold.since.0)).max();
+    let after = newest.and_then(|newest| newest.checked_add(SignedDuration::from_secs(1)).ok());
+    Time(after.map_or(second(now), |after| after.max(second(now))))
+}
+
+fn target(
+    world: &World,
+    command: &Rollback,
+    pin: &Pin,
+    asked: &Asked,
+) -> Result<(String, Option<i64>), Refusal> {
+    let (component, environment) = (pin.component.to_string(), pin.environment.to_string());
+    match &command.to {
+        Target::Release(name) => {
+            let ran = pin.moves.iter().rfind(|ran| *ran.release == **name);
+            Ok((name.clone(), ran.map(|ran| ran.generation)))
+        }
+        Target::Revision(revision) => {
+            let moves = pin.moves.iter();
+            let mut known: BTreeMap<i64, &str> =
+                moves.map(|ran| (ran.generation, &*ran.release)).collect();
+            let recorded = command.recorded.iter();
+            known.extend(recorded.map(|(revision, release)| (*revision, release.as_str())));
+            match known.get(revision) {
+                Some(release) => Ok(((*release).to_owned(), Some(*revision))),
+                None => Err(Refusal::NoRevision {
+                    component,
+                    environment,
+                    revision: *revision,
+                    known: known.keys().rev().take(10).map(i64::to_string).collect(),
+                }),
+            }
+        }
+        Target::LastGood => {
+            if let Presence::Absent(why) = &command.controller {
+                return Err(Refusal::NoController {
+                    component,
+                    environment,
+                    why: why.clone(),
+                });
+            }
+            if pin.observed != Some(pin.generation) {
+                return Err(Refusal::NotObserved {
+                    component,
+                    environment,
+                });
+            }
+            let found = last_good(world, pin, asked.now);
+            let found = found.ok_or_else(|| Refusal::NoLastGood {
+                component,
+                environment,
+                bad: healthy_but_bad(world, pin, asked.now),
+            })?;
+            Ok((found.release.to_string(), Some(found.generation)))
+        }
+    }
+}
+
+/// Returns the last good revision: the newest revision with a release other than the effective one that
+/// was healthy when it was replaced, still exists and is not marked bad.
+pub fn last_good<'w>(world: &World, pin: &'w Pin, now: Timestamp) -> Option<&'w Move> {
+    let mut healthy = healthy(world, pin, now);
+    let found = healthy.find(|(_, release)| release.mark != Some(Verdict::Bad));
+    found.map(|(ran, _)| ran)
+}
+
+/// Returns the revisions with a release other than the effective one that was healthy when it was replaced
+/// and still exists, the newest first.
+fn healthy<'w, 'p>(
+    world: &'w World,
+    pin: &'p Pin,
+    now: Timestamp,
+) -> impl Iterator<Item = (&'p Move, &'w ReleaseRow)> {
+    let current = pin.effective_release(now);
+    let was_healthy = move |ran: &&Move| {
+        *ran.release != *current && ran.until.is_some() && ran.healthy == Some(true)
+    };
+    let moves = pin.moves.iter().rev().filter(was_healthy);
+    moves.filter_map(|ran| {
+        let release = world.release(&super::beside(&pin.key, &ran.release))?;
+        Some((ran, release))
+    })
+}
+
+/// Returns the healthy releases that are marked bad, each once, the newest first.
+fn healthy_but_bad(world: &World, pin: &Pin, now: Timestamp) -> Vec<MarkedBad> {
+    let mut bad: Vec<MarkedBad> = Vec::new();
+    for (_, row) in healthy(world, pin, now).filter(|(_, row)| row.mark == Some(Verdict::Bad)) {
+        let release = row.key.name.to_string();
+        if bad.iter().any(|known| known.release == release) {
+            continue;
+        }
+        let why = row.marked.as_ref().map(|mark| match &mark.note {
+            Some(note) => format!("by {}: {note}", mark.by),
+            None => format!("by {}", mark.by),
+        });
+        bad.push(MarkedBad { release, why });
+    }
+    bad
+}

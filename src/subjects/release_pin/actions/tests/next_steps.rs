@@ -1,0 +1,150 @@
+//! Refusals whose hint is a command that works.
+
+use super::*;
+
+fn rolled_back(to: Target, change: impl FnOnce(&mut World)) -> Result<Plan, Vec<Refusal>> {
+    let command = Rollback {
+        component: "cart".to_owned(),
+        environment: "staging".to_owned(),
+        to,
+        hold: true,
+        recorded: Vec::new(),
+        controller: Presence::Runs,
+    };
+    rollback::plan(&world(change), &command, &asked("")).map_err(|refusal| vec![refusal])
+}
+
+#[test]
+fn a_rollback_names_the_healthy_releases_that_are_marked_bad() {
+    let mark = |world: &mut World, name: &str, day: u8, mark: &str| {
+        let mark = json!({"bowline.dev/mark": mark});
+        world.releases(Event::Applied(release(name, "cart", day, mark)));
+    };
+    let ran = [
+        (1, "cart-1", true),
+        (2, "cart-2", true),
+        (3, "cart-1", true),
+    ];
+    let by_bob = r#"{"verdict":"bad","by":"bob","at":"2026-01-02T03:04:05Z","note":"leaks"}"#;
+    compare(
+        "all are bad",
+        rolled_back(Target::LastGood, |world| {
+            let pin = pin("cart", "staging", "cart-3", moves(&ran));
+            world.pins(Event::Applied(pin));
+            mark(world, "cart-1", 1, by_bob);
+            mark(world, "cart-2", 2, "bad");
+        }),
+        "cart has no earlier release in staging that was healthy when it was replaced and is not marked bad; marked bad: cart-1 (by bob: leaks), cart-2 | if cart-1 is good: bowline mark good cart-1 --reason TEXT; otherwise name a release that is not marked bad with --to RELEASE: bowline history cart --environment staging lists them",
+    );
+    compare(
+        "an unhealthy release is not named",
+        rolled_back(Target::LastGood, |world| {
+            let ran = moves(&[(1, "cart-1", false)]);
+            world.pins(Event::Applied(pin("cart", "staging", "cart-3", ran)));
+            mark(world, "cart-1", 1, by_bob);
+        }),
+        "cart has no earlier release in staging that was healthy when it was replaced | name the release…",
+    );
+}
+
+#[test]
+fn a_rollback_warns_about_a_release_that_was_unhealthy_when_it_was_replaced() {
+    let ran = [
+        (1, "cart-1", false),
+        (2, "cart-1", true),
+        (3, "cart-2", false),
+    ];
+    let to = |target: Target| {
+        let plan = rolled_back(target, |world| {
+            let pin = pin("cart", "staging", "cart-3", moves(&ran));
+            world.pins(Event::Applied(pin));
+        });
+        plan.unwrap().items.remove(0).warnings
+    };
+    let warning = "release cart-2 was unhealthy in staging when it was replaced";
+    assert_eq!(to(Target::Release("cart-2".to_owned())), [warning]);
+    assert_eq!(to(Target::Revision(3)), [warning]);
+    assert_eq!(to(Target::Release("cart-1".to_owned())), [] as [&str; 0]);
+    assert_eq!(to(Target::LastGood), [] as [&str; 0]);
+}
+
+#[test]
+fn the_hint_about_a_missing_deployment_follows_the_pipeline() {
+    let without = |gone: &[&str]| {
+        world(|world| {
+            for environment in gone {
+                let pin = pin("cart", environment, "cart-1", json!({}));
+                world.pins(Event::Deleted(pin));
+            }
+        })
+    };
+    let promote = "bowline promote cart --from";
+    for (gone, environment, expected) in [
+        (
+            &["prod"][..],
+            "prod",
+            format!("to deploy it there: {promote} staging --to prod"),
+        ),
+        (
+            &["prod", "staging"],
+            "prod",
+            format!("to deploy it there, begin with: {promote} dev --to staging"),
+        ),
+        (
+            &["prod", "staging", "dev"],
+            "prod",
+            "to deploy it there, begin with: bowline deploy cart --environment dev".to_owned(),
+        ),
+        (
+            &["dev"],
+            "dev",
+            "to deploy it there: bowline deploy cart --environment dev".to_owned(),
+        ),
+    ] {
+        let world = without(gone);
+        let asked = asked("");
+        let pinned = PinHold {
+            component: "cart".to_owned(),
+            environment: environment.to_owned(),
+            until: None,
+            release: None,
+        };
+        let found = pin::plan_pin(&world, &pinned, &asked).map_err(|refusal| vec![refusal]);
+        let expected = format!("cart is not deployed in {environment} | {expected}");
+        compare(environment, found, &expected);
+    }
+}
+
+#[test]
+fn several_holds_are_named_by_their_ids() {
+    let held: Change = |world| {
+        let holds = json!({"spec": {"holds": [
+            {"id": "hold-1", "owner": "bob", "reason": "INC-42", "since": "2026-01-03T00:00:00Z"},
+            {"id": "hold-2", "owner": "cleo", "since": "2026-01-03T00:00:01Z", "until": "2026-01-07T00:00:00Z"},
+            {"id": "hold-3", "owner": "dan", "since": "2026-01-03T00:00:02Z", "until": "2026-01-04T00:00:00Z"},
+        ]}});
+        world.pins(Event::Applied(pin("cart", "staging", "cart-2", holds)));
+    };
+    let unpin = Unpin {
+        component: "cart".to_owned(),
+        environment: "staging".to_owned(),
+        hold: None,
+    };
+    compare(
+        "unpin",
+        pin::plan_unpin(&world(held), &unpin, &asked("")).map_err(|refusal| vec![refusal]),
+        "cart has 3 holds in staging: name one\n  hold-1: bob, INC-42\n  hold-2: cleo, until 2026-01-07T00:00:00Z\n  hold-3: dan, until 2026-01-04T00:00:00Z | name one with --hold ID",
+    );
+    let promotion = Promote {
+        components: vec!["cart".to_owned()],
+        from: "dev".to_owned(),
+        to: "staging".to_owned(),
+        unready: false,
+        skip_path: false,
+    };
+    compare(
+        "promote",
+        promote::plan(&world(held), &promotion, &asked("")),
+        "cart in staging is held at cart-2 (bob, INC-42; cleo, until 2026-01-07T00:00:00Z) | bowline unpin cart --environment staging --hold hold-1; bowline unpin cart --environment staging --hold hold-2",
+    );
+}

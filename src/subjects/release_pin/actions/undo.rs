@@ -1,0 +1,118 @@
+//! `undo`: reverses the last action on a ReleasePin, with an ordinary plan.
+//!
+//! The audit entry before the last change has the earlier state of the ReleasePin. A second undo reverses
+//! the first.
+
+use super::item_of;
+use super::rollback::was_unhealthy;
+use crate::api::audit::{Action, AuditEntry, CLONE_ENDS};
+use crate::api::pin::Hold;
+use crate::engine::world::World;
+use crate::subjects::release_pin::plan::{Asked, Plan, identity};
+use crate::subjects::release_pin::rows::Pin;
+use crate::subjects::release_pin::rules::{Refusal, Rules};
+
+/// The arguments of an undo.
+#[derive(Clone, Debug)]
+pub struct Undo {
+    /// The component.
+    pub component: String,
+    /// The environment.
+    pub environment: String,
+}
+
+/// Plans the reverse of the last action; `entries` are the ReleasePin's audit entries, in any order.
+pub fn plan(
+    world: &World,
+    command: &Undo,
+    entries: &[AuditEntry],
+    asked: &Asked,
+) -> Result<Plan, Refusal> {
+    let Undo {
+        component,
+        environment,
+    } = command;
+    let mut rules = Rules::new(world, asked);
+    rules.current()?;
+    rules.environment(environment)?;
+    let pin = rules.pinned(component, environment)?;
+    let before = before(pin, entries)?;
+    let (release_ref, holds) = state(before);
+    let restored = Pin {
+        release: release_ref.into(),
+        holds: holds.into(),
+        ..pin.clone()
+    };
+    let counts = restored.effective_release(asked.now).to_owned();
+    let row = match counts == pin.effective_release(asked.now) {
+        true => rules.known_release(component, &counts)?,
+        false => rules.release(component, &counts)?,
+    };
+    if *restored.release != *pin.release {
+        rules.not_owned(pin, release_ref)?;
+    }
+    let mut item = item_of(rules, component, environment, Some(pin));
+    item.warnings = changed_holds(&pin.holds, holds);
+    item.warnings.extend(was_unhealthy(pin, &counts, asked.now));
+    item.release_ref = release_ref.to_owned();
+    item.holds = holds.to_vec();
+    item.to = identity(&counts, Some(row));
+    item.restored_from = Some(before.spec.revision);
+    Ok(super::plan(Action::Undo, asked, vec![item]))
+}
+
+/// Finds the audit entry of the revision before the current one.
+fn before<'e>(pin: &Pin, entries: &'e [AuditEntry]) -> Result<&'e AuditEntry, Refusal> {
+    let (component, environment) = (pin.component.to_string(), pin.environment.to_string());
+    let is_cut = |entry: &&AuditEntry| {
+        entry.spec.revision == pin.generation
+            && entry.spec.actor.is_none()
+            && entry.spec.reason.as_deref() == Some(CLONE_ENDS)
+    };
+    if entries.iter().any(|entry| is_cut(&entry)) {
+        return Err(Refusal::CloneEnds {
+            component,
+            environment,
+        });
+    }
+    if pin.generation <= 1 {
+        return Err(Refusal::NothingBefore {
+            pin: pin.key.name.to_string(),
+            component,
+            environment,
+        });
+    }
+    let revision = pin.generation - 1;
+    let recorded = |entry: &&AuditEntry| {
+        let spec = &entry.spec;
+        spec.revision == revision
+            && spec.subject.uid.as_deref() == Some(&*pin.uid)
+            && spec.gap.is_none()
+            && spec.to.is_some()
+    };
+    let found = entries.iter().find(recorded);
+    found.ok_or(Refusal::NotOnRecord {
+        component,
+        environment,
+        revision,
+    })
+}
+
+/// Returns the releaseRef and the holds of the ReleasePin after an entry.
+fn state(entry: &AuditEntry) -> (&str, &[Hold]) {
+    let spec = &entry.spec;
+    let counted = spec.to.as_ref().map_or("", |to| to.name.as_str());
+    let named = spec.release_ref().unwrap_or(counted);
+    (named, &spec.holds)
+}
+
+fn changed_holds(now: &[Hold], then: &[Hold]) -> Vec<String> {
+    let missing = |hold: &&Hold, from: &[Hold]| from.iter().all(|other| other.id != hold.id);
+    let lifted = now.iter().filter(|hold| missing(hold, then));
+    let placed = then.iter().filter(|hold| missing(hold, now));
+    let words = |what: &str, hold: &Hold| format!("{what} the hold {} of {}", hold.id, hold.owner);
+    lifted
+        .map(|hold| words("removes", hold))
+        .chain(placed.map(|hold| words("places again", hold)))
+        .collect()
+}

@@ -1,0 +1,261 @@
+//! Applies a plan: reads its facts again, claims the releases, publishes the ReleasePin by
+//! compare-and-swap, and writes the audit entry.
+//!
+//! It makes no change twice, never reports a completed change as failed, and writes nothing if a fact of
+//! the plan has changed: the error then names the changed fact and its author. A status write between
+//! reading and writing is no change.
+
+mod facts;
+mod publish;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jiff::Timestamp;
+use kube::Client;
+use kube::api::Api;
+
+use super::claim::{ClaimError, Claims};
+use super::plan::{Item, Plan};
+use super::recording::Scribe;
+use crate::api::ReleasePin;
+use crate::connect::explain;
+use crate::engine::repeat::ATTEMPTS;
+use crate::engine::whoami::Clock;
+use crate::engine::world::Key;
+use facts::Now;
+use publish::{Publication, Published};
+
+/// The result of the change of one ReleasePin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// The ReleasePin has this generation now.
+    Done(i64),
+    /// The ReleasePin has this generation now, but its audit entry could not be written. The next change
+    /// of the ReleasePin, or the controller, writes the entry.
+    Unrecorded(i64, String),
+    /// The ReleasePin had this generation, and somebody has changed it since.
+    Superseded {
+        /// The generation.
+        revision: i64,
+        /// The later change, with author and time.
+        by: String,
+    },
+    /// The ReleasePin already had the desired state.
+    Unchanged,
+}
+
+/// The reason why a change was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// A fact of the plan has changed.
+    #[error("{what}, so nothing was changed")]
+    Stale {
+        /// The changed fact, with author and time.
+        what: String,
+    },
+    /// The change is part of a set, and was not started.
+    #[error("not started: {why}")]
+    NotBegun {
+        /// The reason.
+        why: &'static str,
+    },
+    /// The environment requires a reason.
+    #[error("{environment} requires a reason for every change, so nothing was changed")]
+    NoReason {
+        /// The environment.
+        environment: String,
+    },
+    /// A release of the change cannot be claimed.
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
+    /// It is unknown whether the change was made.
+    #[error(
+        "the target did not answer {ATTEMPTS} times, so it is not known whether {pin} was changed: {}",
+        explain(.error)
+    )]
+    Unknown {
+        /// The ReleasePin.
+        pin: String,
+        /// The last answer.
+        error: kube::Error,
+    },
+    /// The answer was lost, and a later change of the ReleasePin hides whether the change was made.
+    #[error("{what}; it is not known whether this was before or after our change")]
+    Overtaken {
+        /// The later change, with author and time.
+        what: String,
+    },
+    /// The target refused the request.
+    #[error("{}", explain(.0))]
+    Target(#[from] kube::Error),
+}
+
+impl ApplyError {
+    /// Returns whether the change may have been made in spite of the error.
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::Unknown { .. } | Self::Overtaken { .. })
+    }
+}
+
+/// Makes the change of one ReleasePin.
+pub async fn apply(
+    client: &Client,
+    plan: &Plan,
+    item: &Item,
+    clock: Clock<'_>,
+) -> Result<Applied, ApplyError> {
+    if let Some(environment) = plan.lacks_reason() {
+        let environment = environment.to_owned();
+        return Err(ApplyError::NoReason { environment });
+    }
+    let namespace = &item.pin.namespace;
+    let now = Now::read(client, [item]).await?;
+    let at = clock();
+    if item.unchanged && !now.has_moved(item) {
+        if let Some(pin) = now.pin(item) {
+            complete(client, pin, at).await;
+        }
+        return Ok(Applied::Unchanged);
+    }
+    let publication = Publication {
+        pins: Api::namespaced(client.clone(), namespace),
+        scribe: Scribe::new(client, namespace, at).await?,
+        plan,
+        item,
+        at,
+    };
+    if now.has_moved(item) {
+        // An earlier run of the same plan may have made this change.
+        let published = publication.settle(now.pin(item).cloned(), false).await?;
+        return Ok(recorded(&publication.scribe, published).await);
+    }
+    if let Some(what) = now.broken(item, at) {
+        return Err(ApplyError::Stale { what });
+    }
+    let mut claims = Claims::place(client, &plan.operation, claimed(item, &now), clock()).await?;
+    let published = publication.publish(&mut claims, clock).await?;
+    Ok(recorded(&publication.scribe, published).await)
+}
+
+/// Makes the changes of a plan, one after the other, each with its own result.
+///
+/// Reads the facts of all changes again before the first write: if one has changed, it makes no change.
+/// It also starts no change after `abort` is set.
+pub async fn apply_all(
+    client: &Client,
+    plan: &Plan,
+    clock: Clock<'_>,
+    abort: &AtomicBool,
+) -> Vec<Result<Applied, ApplyError>> {
+    let mut results = match check(client, plan, clock).await {
+        Ok(broken) if broken.iter().any(Option::is_some) => {
+            let stale = |what: Option<String>| match what {
+                Some(what) => Err(ApplyError::Stale { what }),
+                None => Err(ApplyError::NotBegun {
+                    why: "another change of the set depends on a fact that changed",
+                }),
+            };
+            return broken.into_iter().map(stale).collect();
+        }
+        Ok(_) => Vec::with_capacity(plan.items.len()),
+        Err(error) => vec![Err(error.into())],
+    };
+    let failed = !results.is_empty();
+    for item in plan.items.iter().skip(results.len()) {
+        results.push(match (failed, abort.load(Ordering::SeqCst)) {
+            (true, _) => Err(ApplyError::NotBegun {
+                why: "the facts of the set could not be read",
+            }),
+            (_, true) => Err(ApplyError::NotBegun {
+                why: "the set was aborted before this change",
+            }),
+            _ => apply(client, plan, item, clock).await,
+        });
+    }
+    results
+}
+
+/// Describes for each change its first changed fact; None if there is none.
+async fn check(
+    client: &Client,
+    plan: &Plan,
+    clock: Clock<'_>,
+) -> Result<Vec<Option<String>>, kube::Error> {
+    let changing = plan.items.iter().filter(|item| !item.unchanged);
+    let changing: Vec<&Item> = changing.collect();
+    // `apply` checks the facts of a single change.
+    if changing.len() < 2 {
+        return Ok(Vec::new());
+    }
+    let now = Now::read(client, changing).await?;
+    let at = clock();
+    // A change that an earlier run of this plan made is settled when its turn comes.
+    let broken = |item: &Item| match item.unchanged || now.is_of(plan, item) {
+        true => None,
+        false => now.broken(item, at),
+    };
+    Ok(plan.items.iter().map(broken).collect())
+}
+
+/// Describes the changed facts of a plan that another module publishes, at most one per change.
+pub async fn broken(
+    client: &Client,
+    plan: &Plan,
+    clock: Clock<'_>,
+) -> Result<Vec<String>, kube::Error> {
+    let changing = plan.items.iter().filter(|item| !item.unchanged);
+    let changing: Vec<&Item> = changing.collect();
+    let now = Now::read(client, changing.clone()).await?;
+    let at = clock();
+    let broken = changing.iter().filter_map(|item| now.broken(item, at));
+    Ok(broken.collect())
+}
+
+/// Writes missing audit entries of a ReleasePin that the plan does not change: its last writer may have
+/// stopped before the entry.
+async fn complete(client: &Client, pin: &ReleasePin, at: Timestamp) {
+    let namespace = pin.metadata.namespace.as_deref().unwrap_or_default();
+    if let Ok(scribe) = Scribe::new(client, namespace, at).await {
+        // If that fails, the next change of the ReleasePin or the controller writes them.
+        let _ = scribe.record(pin).await;
+    }
+}
+
+/// Returns the releases that a change claims, each with its uid.
+fn claimed(item: &Item, now: &Now) -> Vec<(Key, Option<String>)> {
+    let claim = |name| {
+        let key = Key::new(&item.pin.namespace, name);
+        let uid = now.world.release(&key);
+        let uid = uid.map(|release| release.uid.to_string());
+        (key, uid)
+    };
+    item.claims(now.world.pin(&item.pin)).map(claim).collect()
+}
+
+/// Writes the audit entry of a published change.
+async fn recorded(scribe: &Scribe, published: Published) -> Applied {
+    let generation = |pin: &ReleasePin| pin.metadata.generation.unwrap_or_default();
+    match published {
+        Published::Ours(pin) => match scribe.record(&pin).await {
+            Ok(_) => Applied::Done(generation(&pin)),
+            Err(error) => Applied::Unrecorded(generation(&pin), explain(&error)),
+        },
+        Published::Overwritten { ours, by, pin } => {
+            let mut written = scribe.record(&ours).await;
+            if let (Ok(_), Some(pin)) = (&written, &pin) {
+                written = scribe.record(pin).await;
+            }
+            match written {
+                Ok(_) => Applied::Superseded {
+                    revision: generation(&ours),
+                    by,
+                },
+                Err(error) => {
+                    Applied::Unrecorded(generation(&ours), format!("{by}; {}", explain(&error)))
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Audit entries, sorted into their chains.
+
+use std::collections::BTreeMap;
+
+use crate::api::audit::{AuditEntry, COMPONENT, Subject};
+
+/// The entries of one ReleasePin, or of the releases of one component.
+#[derive(Clone, Debug)]
+pub struct Chain<'a> {
+    /// The ReleasePin or component of the chain.
+    pub subject: &'a Subject,
+    /// The newest checkpoint, which replaces all entries that retention removed.
+    pub root: Option<&'a AuditEntry>,
+    /// The entries after the checkpoint, by revision.
+    pub entries: Vec<&'a AuditEntry>,
+    /// Entries that the checkpoint replaces and that are not deleted yet.
+    pub leftovers: Vec<&'a AuditEntry>,
+    /// Entries that were written after somebody else had recorded their revision as part of a gap.
+    pub late: Vec<&'a AuditEntry>,
+}
+
+impl<'a> Chain<'a> {
+    /// Returns the newest entry, which the next entry links to.
+    pub fn newest(&self) -> Option<&'a AuditEntry> {
+        self.entries.last().copied().or(self.root)
+    }
+
+    /// Returns all existing entries by revision, including the late ones.
+    pub fn all(&self) -> Vec<&'a AuditEntry> {
+        let mut all: Vec<&AuditEntry> = self.leftovers.clone();
+        all.extend(self.root);
+        all.extend(&self.entries);
+        all.extend(&self.late);
+        all.sort_by_key(|entry| place(entry));
+        all
+    }
+}
+
+/// Returns the sort key of an entry. A checkpoint comes after the entry of its revision, which it
+/// replaces.
+fn place(entry: &AuditEntry) -> (i64, bool, Option<&str>) {
+    (
+        entry.spec.revision,
+        entry.spec.checkpoint.is_some(),
+        entry.metadata.name.as_deref(),
+    )
+}
+
+/// Returns the first revision of an entry: a gap has several.
+pub(super) fn first(entry: &AuditEntry) -> i64 {
+    let gap = entry.spec.gap.as_ref();
+    gap.map_or(entry.spec.revision, |gap| gap.first)
+}
+
+/// Sorts entries into chains: ReleasePins first, by name and uid, then components.
+pub fn chains(entries: &[AuditEntry]) -> Vec<Chain<'_>> {
+    let mut groups: BTreeMap<(bool, &str, Option<&str>), Vec<&AuditEntry>> = BTreeMap::new();
+    for entry in entries {
+        let subject = &entry.spec.subject;
+        let component = subject.kind == COMPONENT;
+        groups
+            .entry((component, &subject.name, subject.uid.as_deref()))
+            .or_default()
+            .push(entry);
+    }
+    groups.into_values().filter_map(chain).collect()
+}
+
+fn chain(mut group: Vec<&AuditEntry>) -> Option<Chain<'_>> {
+    group.sort_by_key(|entry| place(entry));
+    let subject = &group.first()?.spec.subject;
+    let root = group
+        .iter()
+        .copied()
+        .rfind(|entry| entry.spec.checkpoint.is_some());
+    let gaps: Vec<(i64, i64)> = group
+        .iter()
+        .filter_map(|entry| entry.spec.gap.as_ref())
+        .map(|gap| (gap.first, gap.last))
+        .collect();
+    let mut chain = Chain {
+        subject,
+        root,
+        entries: Vec::new(),
+        leftovers: Vec::new(),
+        late: Vec::new(),
+    };
+    for entry in group {
+        let revision = entry.spec.revision;
+        let is_late = |&(first, last): &(i64, i64)| first <= revision && revision < last;
+        match root {
+            Some(root) if std::ptr::eq(root, entry) => {}
+            Some(root) if revision <= root.spec.revision => chain.leftovers.push(entry),
+            _ if gaps.iter().any(is_late) => chain.late.push(entry),
+            _ => chain.entries.push(entry),
+        }
+    }
+    Some(chain)
+}

@@ -1,0 +1,91 @@
+//! Chains of audit entries: builds the next entry, and verifies that no entry was changed.
+//!
+//! Pure functions over values, so that tests can use tables: nothing here reads or writes the API. A
+//! caller builds an entry with [`missing`] or [`of_release`] and creates it under its name. If the name
+//! exists, another client was first, and the caller reads the chain again.
+
+mod chain;
+mod record;
+mod retention;
+mod timeline;
+mod verify;
+
+#[cfg(test)]
+mod tests;
+
+pub use chain::{Chain, chains};
+pub use record::{NotStored, OnRelease, Recorder, missing, of_release};
+pub use retention::{Retired, checkpoint};
+pub use timeline::{Row, Span, document, markdown, timeline};
+pub use verify::{ChainSummary, Finding, Severity, Verdict, flaws, read, verify};
+
+use kube::ResourceExt;
+use serde_json::json;
+
+use crate::api::audit::{AuditEntry, AuditEntrySpec, COMPONENT, Subject};
+use crate::api::{digest, labels, names};
+
+/// Returns the hash of an entry: of its name, the labels for lists, and its spec.
+pub fn hash(entry: &AuditEntry) -> String {
+    let label = |name| entry.labels().get(name);
+    digest::of(&json!({
+        "name": entry.metadata.name,
+        "component": label(labels::COMPONENT),
+        "environment": label(labels::ENVIRONMENT),
+        "spec": entry.spec,
+    }))
+}
+
+/// Returns the link to an entry: the value of `previous` in the next entry, and of the audit head
+/// annotation of a changed ReleasePin.
+///
+/// It is the hash of the entry. For a checkpoint it is the hash of the last entry that the checkpoint
+/// replaced, because the next entry was written long before the checkpoint.
+pub fn link(entry: &AuditEntry) -> String {
+    match &entry.spec.checkpoint {
+        Some(checkpoint) => checkpoint.hash.clone(),
+        None => hash(entry),
+    }
+}
+
+/// Returns the name of the entry at a revision of a chain.
+fn name_at(subject: &Subject, revision: i64) -> String {
+    match subject.kind == COMPONENT {
+        true => names::release_audit_entry(&subject.name, revision),
+        false => {
+            let uid = subject.uid.as_deref().unwrap_or_default();
+            names::audit_entry(&subject.name, uid, revision)
+        }
+    }
+}
+
+/// Returns the name that an entry must have.
+///
+/// A checkpoint has a name of its own, because it exists beside the last entry that it replaces until
+/// that is deleted. A policy requires that every name ends in the revision.
+fn name_of(spec: &AuditEntrySpec) -> String {
+    let name = name_at(&spec.subject, spec.revision);
+    let number = spec.revision.to_string();
+    match (&spec.checkpoint, name.strip_suffix(&number)) {
+        (Some(_), Some(stem)) => names::subdomain(&format!("{stem}checkpoint-{number}")),
+        _ => name,
+    }
+}
+
+/// Builds the object of an entry: named by its revision, with labels for lists, sealed with its own hash.
+fn sealed(spec: AuditEntrySpec, component: &str, environment: Option<&str>) -> AuditEntry {
+    let mut entry = AuditEntry::new(&name_of(&spec), spec);
+    let environment = environment.map(|environment| (labels::ENVIRONMENT, environment));
+    for (label, value) in [(labels::COMPONENT, component)]
+        .into_iter()
+        .chain(environment)
+    {
+        let value = names::label_value(value);
+        entry.labels_mut().insert(label.to_owned(), value);
+    }
+    let seal = hash(&entry);
+    entry
+        .annotations_mut()
+        .insert(labels::CONTENT_HASH.to_owned(), seal);
+    entry
+}

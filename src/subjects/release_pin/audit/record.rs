@@ -1,0 +1,212 @@
+//! The audit entries of a ReleasePin change, of a mark and of a collected release.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
+
+use super::{link, sealed};
+use crate::api::audit::{
+    Action, AuditEntry, AuditEntrySpec, COMPONENT, ContentRef, Detail, Gap, RELEASE_PIN, Subject,
+};
+use crate::api::pin::ReleasePin;
+
+/// The author and time of an entry, and the known releases.
+#[derive(Clone, Copy, Debug)]
+pub struct Recorder<'a> {
+    /// The user who writes the entry, by the API server's name.
+    pub by: &'a str,
+    /// The time of the entry.
+    pub now: Timestamp,
+    /// Releases with uid and hash; for other releases the entry has only the name.
+    pub releases: &'a [ContentRef],
+}
+
+impl Recorder<'_> {
+    fn identify(&self, name: &str) -> ContentRef {
+        let known = self.releases.iter().find(|release| release.name == name);
+        known.cloned().unwrap_or_else(|| ContentRef::named(name))
+    }
+}
+
+/// The ReleasePin was not stored by the API server, so it cannot have an entry.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("ReleasePin {0} has no uid or generation; pass the object that the API server returned")]
+pub struct NotStored(String);
+
+/// Returns the missing entries of a ReleasePin, oldest first: none, the entry of the current generation,
+/// or that entry and the gap before it.
+///
+/// `newest` is the newest entry of the ReleasePin's chain. The operation annotation is used only for the
+/// generation that it names; any other change is an edit by the user that the API server has recorded.
+pub fn missing(
+    pin: &ReleasePin,
+    newest: Option<&AuditEntry>,
+    recorder: &Recorder,
+) -> Result<Vec<AuditEntry>, NotStored> {
+    let subject = subject(pin).ok_or_else(|| NotStored(pin.name_any()))?;
+    let generation = pin.metadata.generation.unwrap_or_default();
+    let newest = newest.filter(|entry| entry.spec.subject == subject);
+    let seen = newest.map_or(0, |entry| entry.spec.revision);
+    if generation <= seen {
+        return Ok(Vec::new());
+    }
+    let (component, environment) = (&pin.spec.component, &pin.spec.environment);
+    let gap = (seen + 1 < generation).then(|| {
+        let revisions = Gap {
+            first: seen + 1,
+            last: generation - 1,
+        };
+        let mut spec = blank(&subject, revisions.last, Action::Gap, newest, recorder);
+        // The time of the gap is unknown; use the time of the change after it, which is the latest
+        // possible.
+        spec.at = present(pin, &subject, newest, recorder).at;
+        spec.from = newest.and_then(|entry| entry.spec.to.clone());
+        spec.gap = Some(revisions);
+        sealed(spec, component, Some(environment))
+    });
+    let spec = present(pin, &subject, gap.as_ref().or(newest), recorder);
+    let entry = sealed(spec, component, Some(environment));
+    Ok(gap.into_iter().chain([entry]).collect())
+}
+
+/// Returns the subject of a stored ReleasePin's chain; None if the ReleasePin is not stored.
+pub(super) fn subject(pin: &ReleasePin) -> Option<Subject> {
+    pin.metadata.generation?;
+    Some(Subject {
+        kind: RELEASE_PIN.to_owned(),
+        namespace: None,
+        name: pin.name_any(),
+        uid: Some(pin.uid()?),
+    })
+}
+
+/// Returns the entry of the ReleasePin's current generation, which follows `before`.
+pub(super) fn present(
+    pin: &ReleasePin,
+    subject: &Subject,
+    before: Option<&AuditEntry>,
+    recorder: &Recorder,
+) -> AuditEntrySpec {
+    let generation = pin.metadata.generation.unwrap_or_default();
+    let mut spec = blank(subject, generation, Action::Edit, before, recorder);
+    spec.actor = pin.changed_by().map(str::to_owned);
+    spec.holds = pin.spec.holds.clone();
+    // An unreadable operation was not written by the engine: record the change as an edit.
+    match pin.operation().ok().flatten() {
+        Some(operation) => {
+            spec.operation = Some(operation.id);
+            spec.action = operation.action;
+            spec.at = operation.at;
+            spec.reason = operation.reason;
+            spec.from = operation.from;
+            spec.to = operation.to;
+            spec.restored_from = operation.restored_from;
+            spec.rendered_hash = operation.rendered_hash;
+        }
+        None => {
+            spec.at = written_at(pin).unwrap_or(spec.at);
+            spec.from = before.and_then(|entry| entry.spec.to.clone());
+        }
+    }
+    if spec.to.is_none() {
+        let effective = pin.spec.effective_release(spec.at.0);
+        spec.to = Some(recorder.identify(effective));
+    }
+    let named = &pin.spec.release_ref.name;
+    let counts = spec.to.as_ref().map(|to| &to.name);
+    spec.detail = (counts != Some(named)).then(|| Detail {
+        release_ref: Some(named.clone()),
+    });
+    spec
+}
+
+/// Returns the time of the last write to the ReleasePin except its status, by the API server's clock.
+fn written_at(pin: &ReleasePin) -> Option<Time> {
+    let managers = pin.metadata.managed_fields.iter().flatten();
+    managers
+        .filter(|manager| {
+            manager
+                .subresource
+                .as_deref()
+                .unwrap_or_default()
+                .is_empty()
+        })
+        .filter_map(|manager| manager.time.clone())
+        .max()
+}
+
+/// An action on a release: a mark or a collection.
+#[derive(Clone, Debug)]
+pub struct OnRelease<'a> {
+    /// The release.
+    pub release: ContentRef,
+    /// The action.
+    pub action: Action,
+    /// The operation.
+    pub operation: Option<&'a str>,
+    /// The user, by the API server's name.
+    pub actor: Option<&'a str>,
+    /// The reason.
+    pub reason: Option<&'a str>,
+}
+
+/// Returns the next entry of a component's chain, whose newest entry is `newest`.
+pub fn of_release(
+    component: &str,
+    done: &OnRelease,
+    newest: Option<&AuditEntry>,
+    recorder: &Recorder,
+) -> AuditEntry {
+    let subject = Subject {
+        kind: COMPONENT.to_owned(),
+        namespace: None,
+        name: component.to_owned(),
+        uid: None,
+    };
+    let newest = newest.filter(|entry| entry.spec.subject == subject);
+    let number = newest.map_or(1, |entry| entry.spec.revision.saturating_add(1));
+    let mut spec = blank(&subject, number, done.action, newest, recorder);
+    spec.operation = done.operation.map(str::to_owned);
+    spec.actor = done.actor.map(str::to_owned);
+    spec.reason = done.reason.map(str::to_owned);
+    match done.action {
+        Action::Collect => spec.from = Some(done.release.clone()),
+        _ => spec.to = Some(done.release.clone()),
+    }
+    sealed(spec, component, None)
+}
+
+/// Returns an entry with its place in the chain and no other content.
+pub(super) fn blank(
+    subject: &Subject,
+    revision: i64,
+    action: Action,
+    before: Option<&AuditEntry>,
+    recorder: &Recorder,
+) -> AuditEntrySpec {
+    AuditEntrySpec {
+        subject: subject.clone(),
+        revision,
+        operation: None,
+        actor: None,
+        recorded_by: recorder.by.to_owned(),
+        action,
+        at: whole_seconds(recorder.now),
+        reason: None,
+        from: None,
+        to: None,
+        detail: None,
+        release_ref: None,
+        holds: Vec::new(),
+        restored_from: None,
+        rendered_hash: None,
+        previous: before.map(link),
+        gap: None,
+        checkpoint: None,
+    }
+}
+
+/// Rounds down to whole seconds, as the API stores times.
+fn whole_seconds(moment: Timestamp) -> Time {
+    Time(Timestamp::from_second(moment.as_second()).unwrap_or(moment))
+}

@@ -1,0 +1,82 @@
+//! The entries that retention may delete from a chain, and the checkpoint that replaces them.
+
+use kube::ResourceExt;
+
+use super::chain::{Chain, first};
+use super::record::{Recorder, blank};
+use super::verify::{Finding, check};
+use super::{link, sealed};
+use crate::api::audit::{Action, AuditEntry, Checkpoint};
+use crate::api::labels;
+
+/// A checkpoint, and the entries that it replaces.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Retired {
+    /// The entry to create before anything is deleted.
+    pub checkpoint: AuditEntry,
+    /// The names of the entries to delete after that, oldest first.
+    pub removed: Vec<String>,
+}
+
+/// Returns the checkpoint of a chain up to a revision; None if no entry can be deleted.
+///
+/// `head` is the audit head annotation of the ReleasePin, if the ReleasePin exists. The newest entry
+/// stays, and so do all entries after the one that the head names: without that entry, the head would
+/// prove nothing. A chain that does not verify is not changed: a checkpoint would hide the problem.
+pub fn checkpoint(
+    chain: &Chain,
+    through: i64,
+    head: Option<&str>,
+    recorder: &Recorder,
+) -> Result<Option<Retired>, Finding> {
+    if let Some(problem) = check(chain).0.into_iter().next() {
+        return Err(problem);
+    }
+    let Some((_, older)) = chain.entries.split_last() else {
+        return Ok(None);
+    };
+    let named = |entry: &&AuditEntry| head == Some(link(entry).as_str());
+    let limit = match (head, chain.entries.iter().copied().find(named)) {
+        (Some(_), Some(entry)) => entry.spec.revision,
+        // The head names the root or an unknown entry: in both cases nothing after the root may be
+        // deleted.
+        (Some(_), None) => return Ok(None),
+        (None, _) => through,
+    };
+    let goes = |entry: &&&AuditEntry| entry.spec.revision <= through.min(limit);
+    let going: Vec<&AuditEntry> = older.iter().take_while(goes).copied().collect();
+    let Some(last) = going.last().copied() else {
+        return Ok(None);
+    };
+    let late = chain.late.iter().copied();
+    let late = late.filter(|entry| first(entry) <= last.spec.revision);
+    let mut removed: Vec<&AuditEntry> = chain.leftovers.clone();
+    removed.extend(chain.root);
+    removed.extend(going.iter().copied().chain(late.clone()));
+    let before = chain.root.and_then(|root| root.spec.checkpoint.as_ref());
+    let counted = i64::try_from(going.len() + late.count()).unwrap_or(i64::MAX);
+    let mut spec = blank(
+        chain.subject,
+        last.spec.revision,
+        Action::Checkpoint,
+        None,
+        recorder,
+    );
+    spec.to = last.spec.to.clone();
+    spec.detail = last.spec.detail.clone();
+    spec.release_ref = last.spec.release_ref.clone();
+    spec.holds = last.spec.holds.clone();
+    spec.checkpoint = Some(Checkpoint {
+        through: last.spec.revision,
+        entries: before
+            .map_or(0, |before| before.entries)
+            .saturating_add(counted),
+        hash: link(last),
+    });
+    let label = |name| last.labels().get(name).map(String::as_str);
+    let component = label(labels::COMPONENT).unwrap_or_default();
+    Ok(Some(Retired {
+        checkpoint: sealed(spec, component, label(labels::ENVIRONMENT)),
+        removed: removed.iter().map(|entry| entry.name_any()).collect(),
+    }))
+}

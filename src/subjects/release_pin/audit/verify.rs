@@ -1,0 +1,442 @@
+//! Verifies that chains are complete and unchanged, and that they agree with the ReleasePins.
+//!
+//! Four things prove an entry: its own seal, the next entry, the audit head on the ReleasePin, and for
+//! the newest entry the ReleasePin itself, which still has the data of the entry. If the ReleasePin is
+//! deleted, or for the chain of a component, nothing proves the end of the chain: a user who may delete
+//! entries can remove the newest ones.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use kube::ResourceExt;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::chain::{Chain, chains, first};
+use super::record::{Recorder, present, subject};
+use super::{hash, link, name_at, name_of};
+use crate::api::audit::{AuditEntry, COMPONENT, RELEASE_PIN, Subject};
+use crate::api::labels;
+use crate::api::pin::{Operation, ReleasePin};
+
+/// The severity of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Severity {
+    /// An entry was changed.
+    Tampered,
+    /// An entry is missing.
+    Incomplete,
+    /// A note for the user; it proves nothing.
+    Warning,
+    /// An entry cannot be verified, because it is not available here.
+    NotKnown,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Severity::Tampered => "tampered",
+            Severity::Incomplete => "incomplete",
+            Severity::Warning => "warning",
+            Severity::NotKnown => "not known",
+        })
+    }
+}
+
+/// One finding of the verification.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    /// The severity.
+    pub severity: Severity,
+    /// The ReleasePin or the component of the chain.
+    pub chain: String,
+    /// The entry or the ReleasePin: `auditentry/{name}` or `releasepin/{name}`.
+    pub object: String,
+    /// The description of the problem.
+    pub what: String,
+}
+
+/// The numbers of one chain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChainSummary {
+    /// The ReleasePin or the component.
+    pub subject: Subject,
+    /// The number of existing entries.
+    pub entries: usize,
+    /// The number of entries that retention removed.
+    pub removed: i64,
+    /// The newest revision.
+    pub newest: i64,
+}
+
+/// The result of a verification.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Verdict {
+    /// Changed and missing entries.
+    pub problems: Vec<Finding>,
+    /// Other notes for the user.
+    pub warnings: Vec<Finding>,
+    /// The verified chains.
+    pub chains: Vec<ChainSummary>,
+    /// The number of verified entries.
+    pub entries: usize,
+}
+
+impl Verdict {
+    /// Returns whether there is no problem.
+    pub fn is_valid(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    /// Returns whether an entry could not be verified.
+    pub fn is_partial(&self) -> bool {
+        let is_unknown = |finding: &Finding| finding.severity == Severity::NotKnown;
+        self.warnings.iter().any(is_unknown)
+    }
+}
+
+/// Parses entries as the API server returned them. An entry that cannot be parsed, or whose JSON differs
+/// from the form that bowline writes, is a finding about that entry only.
+pub fn read(objects: Vec<Value>) -> (Vec<AuditEntry>, Vec<Finding>) {
+    let mut problems = Vec::new();
+    let mut entries = Vec::with_capacity(objects.len());
+    for object in objects {
+        let text = |path: &str| object.pointer(path).and_then(Value::as_str);
+        let name = text("/metadata/name").unwrap_or_default().to_owned();
+        let chain = text("/spec/subject/name").unwrap_or_default().to_owned();
+        let spec = object.get("spec").cloned();
+        let mut problem = |what: String| {
+            problems.push(Finding {
+                severity: Severity::Tampered,
+                chain: chain.clone(),
+                object: format!("auditentry/{name}"),
+                what,
+            });
+        };
+        match serde_json::from_value::<AuditEntry>(object) {
+            Ok(entry) => {
+                if serde_json::to_value(&entry.spec).ok() != spec {
+                    problem("its spec does not have the form that bowline writes".to_owned());
+                }
+                entries.push(entry);
+            }
+            Err(error) => problem(format!("it is not readable: {error}")),
+        }
+    }
+    (entries, problems)
+}
+
+/// Returns the errors of one entry by itself, as the API server returned it.
+pub fn flaws(object: Value) -> Vec<Finding> {
+    let (entries, mut problems) = read(vec![object]);
+    for entry in &entries {
+        let subject = &entry.spec.subject;
+        let found = own_flaws(entry).into_iter();
+        let name = entry.name_any();
+        problems.extend(found.map(|what| finding(subject, Severity::Tampered, &name, what)));
+    }
+    problems
+}
+
+/// Verifies each chain by itself, and the chains of existing ReleasePins against the ReleasePins.
+pub fn verify(pins: &[ReleasePin], entries: &[AuditEntry]) -> Verdict {
+    let mut verdict = Verdict {
+        entries: entries.len(),
+        ..Verdict::default()
+    };
+    let live: BTreeMap<(String, Option<String>), &ReleasePin> = pins
+        .iter()
+        .map(|pin| ((pin.name_any(), pin.uid()), pin))
+        .collect();
+    let mut recorded = BTreeSet::new();
+    for chain in chains(entries) {
+        let (problems, warnings) = check(&chain);
+        verdict.problems.extend(problems);
+        verdict.warnings.extend(warnings);
+        let key = (chain.subject.name.clone(), chain.subject.uid.clone());
+        if chain.subject.kind == RELEASE_PIN
+            && let Some(pin) = live.get(&key)
+        {
+            agree(pin, &chain, &mut verdict.problems);
+            recorded.insert(key);
+        }
+        let root = chain.root.and_then(|root| root.spec.checkpoint.as_ref());
+        verdict.chains.push(ChainSummary {
+            subject: chain.subject.clone(),
+            entries: chain.all().len(),
+            removed: root.map_or(0, |checkpoint| checkpoint.entries),
+            newest: chain.newest().map_or(0, |entry| entry.spec.revision),
+        });
+    }
+    for (key, pin) in &live {
+        if let Some(subject) = subject(pin).filter(|_| !recorded.contains(key)) {
+            let generation = pin.metadata.generation.unwrap_or_default();
+            let what = format!(
+                "no change of the ReleasePin is recorded: {}",
+                are_missing(1, generation)
+            );
+            let entry = name_at(&subject, generation);
+            verdict
+                .problems
+                .push(finding(&subject, Severity::Incomplete, &entry, what));
+            check_head(pin, &subject, None, &mut verdict.problems);
+        }
+    }
+    verdict
+}
+
+fn finding(subject: &Subject, severity: Severity, entry: &str, what: String) -> Finding {
+    Finding {
+        severity,
+        chain: subject.name.clone(),
+        object: format!("auditentry/{entry}"),
+        what,
+    }
+}
+
+fn revisions(first: i64, last: i64) -> String {
+    match first == last {
+        true => format!("revision {last}"),
+        false => format!("revisions {first} to {last}"),
+    }
+}
+
+fn are_missing(first: i64, last: i64) -> String {
+    let verb = if first == last { "is" } else { "are" };
+    format!("{} {verb} missing", revisions(first, last))
+}
+
+/// Verifies a chain by itself and returns its problems and its warnings.
+pub(super) fn check(chain: &Chain) -> (Vec<Finding>, Vec<Finding>) {
+    let (mut problems, mut warnings) = (Vec::new(), Vec::new());
+    for entry in chain.all() {
+        let flaws = own_flaws(entry).into_iter();
+        let name = entry.name_any();
+        problems.extend(flaws.map(|what| finding(chain.subject, Severity::Tampered, &name, what)));
+    }
+    let mut before = chain.root;
+    for &entry in &chain.entries {
+        let name = entry.name_any();
+        let expected = before.map_or(1, |before| before.spec.revision.saturating_add(1));
+        let found = first(entry);
+        if found > expected {
+            let lost = name_at(chain.subject, found.saturating_sub(1));
+            let what = format!(
+                "{} before auditentry/{name}",
+                are_missing(expected, found.saturating_sub(1))
+            );
+            problems.push(finding(chain.subject, Severity::Incomplete, &lost, what));
+        } else if found < expected {
+            let what = format!("revision {found} is recorded a second time");
+            problems.push(finding(chain.subject, Severity::Tampered, &name, what));
+        } else if entry.spec.previous != before.map(link) {
+            problems.push(broken_link(chain, before, entry));
+        }
+        if entry.spec.gap.is_some() {
+            let what = format!(
+                "no bowline process observed {} of the ReleasePin",
+                revisions(found, entry.spec.revision)
+            );
+            warnings.push(finding(chain.subject, Severity::Warning, &name, what));
+        }
+        before = Some(entry);
+    }
+    for entry in &chain.late {
+        let what =
+            "it was written after another entry had recorded its revision as a gap".to_owned();
+        let name = entry.name_any();
+        warnings.push(finding(chain.subject, Severity::Warning, &name, what));
+    }
+    if let (Some(root), count @ 1..) = (chain.root, chain.leftovers.len()) {
+        let what = format!("retention has not finished: {count} entries before it are still there");
+        let name = root.name_any();
+        warnings.push(finding(chain.subject, Severity::Warning, &name, what));
+    }
+    (problems, warnings)
+}
+
+/// Returns the finding about two entries that do not match. The seals were checked before, so the older
+/// entry is reported as the changed one.
+fn broken_link(chain: &Chain, before: Option<&AuditEntry>, entry: &AuditEntry) -> Finding {
+    let name = entry.name_any();
+    let (at, what) = match before {
+        Some(before) => (
+            before.name_any(),
+            format!("its hash does not match auditentry/{name}: one of the two was rewritten"),
+        ),
+        None => (
+            name,
+            "it is the first entry, but it contains the hash of a previous entry".to_owned(),
+        ),
+    };
+    finding(chain.subject, Severity::Tampered, &at, what)
+}
+
+/// Returns the errors in an entry itself: name, seal, revisions.
+fn own_flaws(entry: &AuditEntry) -> Vec<String> {
+    let mut flaws = Vec::new();
+    let spec = &entry.spec;
+    let expected = name_of(spec);
+    if entry.metadata.name.as_deref() != Some(expected.as_str()) {
+        flaws.push(format!("its content says that its name is {expected}"));
+    }
+    match entry.annotations().get(labels::CONTENT_HASH) {
+        Some(seal) if *seal == hash(entry) => {}
+        Some(_) => flaws.push("it was changed: its hash does not match its seal".into()),
+        None => flaws.push(format!("it has no seal ({})", labels::CONTENT_HASH)),
+    }
+    if entry.metadata.generation.is_some_and(|count| count > 1) {
+        flaws.push("it was updated after it was written".to_owned());
+    }
+    let kind = spec.subject.kind.as_str();
+    if ![RELEASE_PIN, COMPONENT].contains(&kind) {
+        flaws.push(format!("no subject has the kind {kind}"));
+    }
+    if spec.subject.namespace.is_some() {
+        flaws.push("its subject is in another namespace".to_owned());
+    }
+    if spec.revision < 1 {
+        flaws.push(format!("{} is not a revision", spec.revision));
+    }
+    if let Some(gap) = &spec.gap
+        && (gap.last != spec.revision || gap.first > gap.last)
+    {
+        flaws.push("its gap does not end at its revision".to_owned());
+    }
+    if let Some(checkpoint) = &spec.checkpoint
+        && checkpoint.through != spec.revision
+    {
+        flaws.push("its checkpoint does not reach to its revision".to_owned());
+    }
+    flaws
+}
+
+/// Checks the end of a chain against the ReleasePin, which has the data of its newest entry.
+fn agree(pin: &ReleasePin, chain: &Chain, problems: &mut Vec<Finding>) {
+    let subject = chain.subject;
+    let generation = pin.metadata.generation.unwrap_or_default();
+    check_head(pin, subject, Some(chain), problems);
+    let Some(newest) = chain.newest() else {
+        return;
+    };
+    let (name, revision) = (newest.name_any(), newest.spec.revision);
+    let mut tampered =
+        |what: String| problems.push(finding(subject, Severity::Tampered, &name, what));
+    if revision > generation {
+        tampered(format!(
+            "it records revision {revision}, but the ReleasePin is at generation {generation}"
+        ));
+    } else if revision < generation {
+        let what = format!(
+            "{}: the ReleasePin is at generation {generation}; its next change writes the entry",
+            are_missing(revision.saturating_add(1), generation)
+        );
+        let lost = name_at(subject, generation);
+        problems.push(finding(subject, Severity::Incomplete, &lost, what));
+    } else if newest.spec.checkpoint.is_none() {
+        let before = chain.entries.iter().rev().nth(1).copied().or(chain.root);
+        for what in differences(pin, before, newest) {
+            tampered(what);
+        }
+    }
+}
+
+/// Builds the newest entry again from the ReleasePin and returns the differences.
+fn differences(pin: &ReleasePin, before: Option<&AuditEntry>, newest: &AuditEntry) -> Vec<String> {
+    let spec = &newest.spec;
+    // The ReleasePin does not have these values: the recorder, the time at which an edit was found, and
+    // the uid and hash of the release.
+    let recorder = Recorder {
+        by: &spec.recorded_by,
+        now: spec.at.0,
+        releases: spec.to.as_slice(),
+    };
+    let fields = |value: &_| match serde_json::to_value(value) {
+        Ok(Value::Object(fields)) => fields,
+        _ => serde_json::Map::new(),
+    };
+    let mut pin = pin.clone();
+    // Annotations are also written after the change, so these times may not be those of the change.
+    pin.metadata.managed_fields = None;
+    let expected = fields(&present(&pin, &spec.subject, before, &recorder));
+    let found = fields(&spec.in_current_form());
+    let mut what: Vec<String> = expected
+        .iter()
+        .chain(found.iter().filter(|(key, _)| !expected.contains_key(*key)))
+        // Another check verifies the links of the chain.
+        .filter(|(key, _)| *key != "previous" && expected.get(*key) != found.get(*key))
+        .map(|(key, _)| format!("spec.{key} does not match the ReleasePin"))
+        .collect();
+    let effective = pin.spec.effective_release(spec.at.0);
+    // It is unknown whether a GitOps tool owned the ReleasePin at that time.
+    let over_git = pin.spec.release_that_counts(spec.at.0, true);
+    let to = spec.to.as_ref().map(|to| to.name.as_str());
+    if to != Some(effective) && to != Some(over_git) {
+        what.push(format!(
+            "its release is not {effective}, the effective release of the ReleasePin"
+        ));
+    }
+    what
+}
+
+/// Checks that the audit head on a ReleasePin is the hash of the entry before the engine's last change.
+fn check_head(
+    pin: &ReleasePin,
+    subject: &Subject,
+    chain: Option<&Chain>,
+    problems: &mut Vec<Finding>,
+) {
+    let entries = || {
+        let root = chain.and_then(|chain| chain.root);
+        let rest = chain.map_or(&[][..], |chain| &chain.entries);
+        root.into_iter().chain(rest.iter().copied())
+    };
+    let generation = pin.metadata.generation.unwrap_or_default();
+    let written = pin.annotations().get(labels::OPERATION);
+    let written: Option<Operation> = written.and_then(|text| serde_json::from_str(text).ok());
+    let on_pin = written.map(|operation| operation.generation);
+    let in_chain = entries().filter(|entry| entry.spec.operation.is_some());
+    let moved = match on_pin {
+        Some(moved) => Some(moved).filter(|moved| *moved <= generation),
+        None => in_chain.map(|entry| entry.spec.revision).max(),
+    };
+    let head = pin.audit_head();
+    let root = chain.and_then(|chain| chain.root);
+    let what = match moved {
+        // Retention has removed the entry that the head names.
+        Some(moved) if root.is_some_and(|root| root.spec.revision >= moved) => return,
+        Some(moved) => {
+            let before = entries().rfind(|entry| entry.spec.revision < moved);
+            match (before, head) {
+                (None, None) => return,
+                (Some(before), Some(head)) if link(before) == head => return,
+                (Some(before), Some(_)) => format!(
+                    "its audit head does not match auditentry/{}, the entry before its last change",
+                    before.name_any()
+                ),
+                (Some(before), None) => format!(
+                    "its audit head is missing: the hash of auditentry/{}",
+                    before.name_any()
+                ),
+                (None, Some(_)) => format!(
+                    "its audit head names an entry before revision {moved}, which does not exist"
+                ),
+            }
+        }
+        None => match head {
+            None => return,
+            Some(head) if entries().any(|entry| link(entry) == head) => return,
+            Some(_) => "its audit head matches no entry".to_owned(),
+        },
+    };
+    problems.push(Finding {
+        severity: Severity::Tampered,
+        chain: subject.name.clone(),
+        object: format!("releasepin/{}", subject.name),
+        what,
+    });
+}

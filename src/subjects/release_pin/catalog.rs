@@ -1,0 +1,596 @@
+//! The current definitions of a component, before a release fixes them.
+//!
+//! They come from a directory of files or from a cluster; only the locations in messages differ.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use kube::api::{Api, ListParams};
+use kube::{Client, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::api::definitions::Mismatch;
+use crate::api::release::Release;
+use crate::api::{
+    Addon, AddonDefinition, Component, ComponentTypeDefinition, Definitions, EnvSettings,
+    Environment, Object, Workload, labels, lists,
+};
+use crate::resolve::definition::{self, DefinitionError};
+
+/// The file with the layout of a repository.
+const LAYOUT: &str = ".bowline.toml";
+/// The largest number of files in a directory. A directory with more is not a set of definitions.
+const FILES: usize = 20_000;
+
+/// The reason why a catalog cannot provide an object.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogError {
+    /// A file or directory cannot be read.
+    #[error("{path}: {error}")]
+    Unreadable {
+        /// The file or directory.
+        path: String,
+        /// The error.
+        error: io::Error,
+    },
+    /// A directory has too many files.
+    #[error("{0} has more than {FILES} files; name a directory with definitions only")]
+    TooMany(String),
+    /// A file is not YAML.
+    #[error(transparent)]
+    Yaml(#[from] bounded_yaml::YamlError),
+    /// Two objects have the same kind and name.
+    #[error("{kind} {name} exists twice: in {first} and in {second}; remove one of them")]
+    Twice {
+        /// The kind.
+        kind: String,
+        /// The name.
+        name: String,
+        /// The location of one object.
+        first: String,
+        /// The location of the other object.
+        second: String,
+    },
+    /// The files contain objects of several namespaces.
+    #[error("the files have objects of the namespaces {0}; choose one with -n")]
+    Namespaces(String),
+    /// An object does not exist.
+    #[error("{kind} {name} does not exist in {place}{known}")]
+    Missing {
+        /// The kind.
+        kind: &'static str,
+        /// The name.
+        name: String,
+        /// The directory or namespace.
+        place: String,
+        /// The names of existing objects of the kind.
+        known: String,
+    },
+    /// An object does not have the form of its kind.
+    #[error("{origin}: {kind} {name}: {cause}")]
+    Broken {
+        /// The location of the object.
+        origin: String,
+        /// The kind.
+        kind: String,
+        /// The name.
+        name: String,
+        /// The error.
+        cause: DefinitionError,
+    },
+    /// The component has no valid componentType.
+    #[error(
+        "component {component} has the componentType {says:?}; write {{workloadType}}/{{name}}, for example deployment/web-app"
+    )]
+    TypeForm {
+        /// The component.
+        component: String,
+        /// The componentType as written.
+        says: String,
+    },
+    /// Two EnvSettings are for the same component and environment.
+    #[error(
+        "the EnvSettings {one} and {other} are both for {component} in {environment}; remove one of them"
+    )]
+    TwoSettings {
+        /// The name of one.
+        one: String,
+        /// The name of the other.
+        other: String,
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+    },
+    /// The definitions do not belong together.
+    #[error(transparent)]
+    Mismatch(#[from] Mismatch),
+    /// A request failed.
+    #[error(transparent)]
+    Target(#[from] kube::Error),
+}
+
+/// Objects by kind and name.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    objects: BTreeMap<String, BTreeMap<String, Entry>>,
+    /// The directory or namespace, for messages.
+    place: String,
+    /// The namespace of all objects.
+    pub namespace: String,
+    /// Warnings about objects that a caller requested.
+    warnings: Mutex<BTreeSet<String>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    kind: String,
+    name: String,
+    object: Object,
+    origin: String,
+}
+
+impl Entry {
+    /// Creates an entry; None if the object is not of an OpenChoreo kind.
+    fn new(value: Value, origin: String) -> Option<Self> {
+        let said = |pointer| value.pointer(pointer).and_then(Value::as_str);
+        let (group, _) = said("/apiVersion")?.split_once('/')?;
+        let (kind, name) = (
+            said("/kind")?.to_owned(),
+            said("/metadata/name")?.to_owned(),
+        );
+        match value {
+            Value::Object(object) if group == labels::OPENCHOREO_GROUP => Some(Self {
+                kind,
+                name,
+                object,
+                origin,
+            }),
+            _ => None,
+        }
+    }
+
+    fn namespace(&self) -> Option<&str> {
+        self.object.get("metadata")?.get("namespace")?.as_str()
+    }
+}
+
+impl Catalog {
+    /// Creates an empty catalog for a namespace of a cluster.
+    pub fn empty(namespace: &str) -> Self {
+        Self {
+            place: format!("namespace {namespace}"),
+            namespace: namespace.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Reads every YAML and JSON file of a directory and its subdirectories, or one file.
+    pub fn read(path: &Path, namespace: Option<&str>) -> Result<Self, CatalogError> {
+        let mut found = Vec::new();
+        for file in files(path, true)? {
+            let text = read_text(&file)?;
+            // Repositories also contain charts and foreign manifests; files with our objects contain our
+            // API group.
+            if text.contains(labels::OPENCHOREO_GROUP) {
+                collect(&file.display().to_string(), &text, &mut found)?;
+            }
+        }
+        Self::choose(path.display().to_string(), found, namespace)
+    }
+
+    /// Parses texts, each with a name for messages.
+    pub fn from_texts<'t>(
+        texts: impl IntoIterator<Item = (&'t str, &'t str)>,
+    ) -> Result<Self, CatalogError> {
+        let mut found = Vec::new();
+        for (origin, text) in texts {
+            collect(origin, text, &mut found)?;
+        }
+        Self::choose("the texts".to_owned(), found, None)
+    }
+
+    /// Selects the objects of one namespace.
+    fn choose(
+        place: String,
+        found: Vec<Entry>,
+        namespace: Option<&str>,
+    ) -> Result<Self, CatalogError> {
+        let namespaces: BTreeSet<&str> = found.iter().filter_map(Entry::namespace).collect();
+        let mut some = namespaces.iter();
+        let namespace = match (namespace, some.next(), some.next()) {
+            (Some(asked), ..) => asked,
+            (None, None, _) => "default",
+            (None, Some(only), None) => only,
+            (None, Some(first), Some(second)) => {
+                return Err(CatalogError::Namespaces(format!("{first} and {second}")));
+            }
+        };
+        let mut catalog = Self {
+            place,
+            namespace: namespace.to_owned(),
+            ..Self::default()
+        };
+        for entry in found {
+            if entry.namespace().is_none_or(|own| own == catalog.namespace) {
+                catalog.add(entry)?;
+            }
+        }
+        Ok(catalog)
+    }
+
+    /// Fetches a component and all objects that it refers to.
+    pub async fn fetch(
+        client: &Client,
+        namespace: &str,
+        component: &str,
+    ) -> Result<Self, CatalogError> {
+        let mut catalog = Self::empty(namespace);
+        catalog.get::<Component>(client, component).await?;
+        let component: Component = catalog.find("Component", component)?;
+        let (_, type_) = type_parts(&component)?;
+        catalog
+            .get::<ComponentTypeDefinition>(client, type_)
+            .await?;
+        for addon in &component.spec.addons {
+            catalog.get::<Addon>(client, &addon.name).await?;
+        }
+        let name = component.metadata.name.unwrap_or_default();
+        catalog.get::<Workload>(client, &name).await?;
+        Ok(catalog)
+    }
+
+    /// Fetches an environment and the settings of a component in it.
+    pub async fn fetch_environment(
+        &mut self,
+        client: &Client,
+        component: &str,
+        environment: &str,
+    ) -> Result<(), CatalogError> {
+        self.get::<Environment>(client, environment).await?;
+        let api: Api<EnvSettings> = Api::namespaced(client.clone(), &self.namespace);
+        let selector =
+            format!("spec.owner.componentName={component},spec.environment={environment}");
+        let settings = api.list(&ListParams::default().fields(&selector)).await?;
+        for settings in settings {
+            self.put(&settings)?;
+        }
+        Ok(())
+    }
+
+    async fn get<K>(&mut self, client: &Client, name: &str) -> Result<(), CatalogError>
+    where
+        K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+            + Clone
+            + std::fmt::Debug
+            + DeserializeOwned
+            + Serialize,
+    {
+        let kind = K::kind(&());
+        if self
+            .objects
+            .get(&*kind)
+            .is_some_and(|known| known.contains_key(name))
+        {
+            return Ok(());
+        }
+        let api: Api<K> = Api::namespaced(client.clone(), &self.namespace);
+        match api.get_opt(name).await? {
+            Some(object) => self.put(&object),
+            // A lookup reports the missing object later.
+            None => Ok(()),
+        }
+    }
+
+    /// Adds an object of the namespace that the caller has fetched.
+    pub fn put<K>(&mut self, object: &K) -> Result<(), CatalogError>
+    where
+        K: Resource<DynamicType = ()> + Serialize,
+    {
+        let mut value = serde_json::to_value(object).unwrap_or_default();
+        if let Value::Object(fields) = &mut value {
+            fields.insert("apiVersion".to_owned(), K::api_version(&()).into());
+            fields.insert("kind".to_owned(), K::kind(&()).into());
+        }
+        match Entry::new(value, self.place.clone()) {
+            Some(entry) => self.add(entry),
+            None => Ok(()),
+        }
+    }
+
+    fn add(&mut self, entry: Entry) -> Result<(), CatalogError> {
+        let (kind, name) = (entry.kind.clone(), entry.name.clone());
+        let known = self.objects.entry(kind.clone()).or_default();
+        if let Some(first) = known.get(&name) {
+            return Err(CatalogError::Twice {
+                kind,
+                name,
+                first: first.origin.clone(),
+                second: entry.origin,
+            });
+        }
+        known.insert(name, entry);
+        Ok(())
+    }
+
+    /// Returns the warnings since the last call.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        let mut noticed = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *noticed).into_iter()
+    }
+
+    /// Returns the names of the objects of a kind, sorted.
+    pub fn names(&self, kind: &str) -> impl Iterator<Item = &str> {
+        self.objects
+            .get(kind)
+            .into_iter()
+            .flat_map(|known| known.keys().map(String::as_str))
+    }
+
+    /// Returns the location of an object: `file:line`, or the namespace.
+    pub fn origin(&self, kind: &str, name: &str) -> Option<&str> {
+        Some(&self.objects.get(kind)?.get(name)?.origin)
+    }
+
+    /// Returns the file of an object.
+    pub fn file(&self, kind: &str, name: &str) -> Option<&str> {
+        Some(self.origin(kind, name)?.rsplit_once(':')?.0)
+    }
+
+    /// Looks a definition up.
+    fn find<K>(&self, kind: &'static str, name: &str) -> Result<K, CatalogError>
+    where
+        K: Resource<DynamicType = ()> + DeserializeOwned + Serialize,
+    {
+        let Some(entry) = self.objects.get(kind).and_then(|known| known.get(name)) else {
+            let known: Vec<_> = self.names(kind).take(10).collect();
+            return Err(CatalogError::Missing {
+                kind,
+                name: name.to_owned(),
+                place: self.place.clone(),
+                known: match known.is_empty() {
+                    true => String::new(),
+                    false => format!("; known: {}", known.join(", ")),
+                },
+            });
+        };
+        let mut warnings = Vec::new();
+        let found = definition::typed(entry.object.clone(), name, &mut warnings);
+        let mut noticed = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        for warning in warnings {
+            noticed.insert(format!("{}: {kind} {name}: {warning}", entry.origin));
+        }
+        found.map_err(|cause| CatalogError::Broken {
+            origin: entry.origin.clone(),
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            cause,
+        })
+    }
+
+    /// Returns the current definitions of a component.
+    pub fn definitions(&self, component: &str) -> Result<Definitions, CatalogError> {
+        let component: Component = self.find("Component", component)?;
+        let (_, type_) = type_parts(&component)?;
+        let type_ = self.find("ComponentTypeDefinition", type_)?;
+        let mut addons = Vec::with_capacity(component.spec.addons.len());
+        for instance in &component.spec.addons {
+            addons.push(AddonDefinition {
+                name: instance.name.clone(),
+                instance_id: instance.instance_id.clone(),
+                addon: self.find("Addon", &instance.name)?,
+            });
+        }
+        let name = component.metadata.name.clone().unwrap_or_default();
+        let workload = self.find("Workload", &name)?;
+        Ok(Definitions::assemble(component, type_, addons, workload)?)
+    }
+
+    /// Returns an environment.
+    pub fn environment(&self, name: &str) -> Result<Environment, CatalogError> {
+        self.find("Environment", name)
+    }
+
+    /// Returns a release.
+    pub fn release(&self, name: &str) -> Result<Release, CatalogError> {
+        self.find("Release", name)
+    }
+
+    /// Returns the settings of a component in an environment; None if there are none. Two are an error.
+    pub fn settings(
+        &self,
+        component: &str,
+        environment: &str,
+    ) -> Result<Option<EnvSettings>, CatalogError> {
+        let mut found: Option<EnvSettings> = None;
+        for name in self.names("EnvSettings") {
+            let settings: EnvSettings = self.find("EnvSettings", name)?;
+            if settings.spec.owner.component_name != component
+                || settings.spec.environment != environment
+            {
+                continue;
+            }
+            if let Some(one) = found {
+                return Err(CatalogError::TwoSettings {
+                    one: one.metadata.name.unwrap_or_default(),
+                    other: name.to_owned(),
+                    component: component.to_owned(),
+                    environment: environment.to_owned(),
+                });
+            }
+            found = Some(settings);
+        }
+        Ok(found)
+    }
+}
+
+fn type_parts(component: &Component) -> Result<(&str, &str), CatalogError> {
+    component
+        .spec
+        .type_parts()
+        .ok_or_else(|| CatalogError::TypeForm {
+            component: component.metadata.name.clone().unwrap_or_default(),
+            says: component.spec.component_type.clone(),
+        })
+}
+
+fn unreadable(path: &Path, error: io::Error) -> CatalogError {
+    CatalogError::Unreadable {
+        path: path.display().to_string(),
+        error,
+    }
+}
+
+/// Reads a file, at most up to the size limit of the YAML parser.
+pub fn read_text(file: &Path) -> Result<String, CatalogError> {
+    let limit = bounded_yaml::Limits::default().bytes as u64;
+    let mut text = String::new();
+    fs::File::open(file)
+        .and_then(|open| open.take(limit + 1).read_to_string(&mut text))
+        .map_err(|error| unreadable(file, error))?;
+    Ok(text)
+}
+
+/// Collects our objects from a text, including the items of lists.
+fn collect(origin: &str, text: &str, found: &mut Vec<Entry>) -> Result<(), CatalogError> {
+    for document in bounded_yaml::documents(origin, text)? {
+        let origin = format!("{origin}:{}", document.line);
+        let objects = lists::objects(document.value).into_iter();
+        found.extend(objects.filter_map(|item| Entry::new(item.value, origin.clone())));
+    }
+    Ok(())
+}
+
+/// Lists the YAML and JSON files in a directory, sorted; with `below`, also those of its subdirectories.
+/// Does not follow links to directories, and does not enter hidden directories. For a file, returns the
+/// file itself, with any name.
+pub fn files(path: &Path, below: bool) -> Result<Vec<PathBuf>, CatalogError> {
+    let metadata = fs::metadata(path).map_err(|error| unreadable(path, error))?;
+    if !metadata.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut found = Vec::new();
+    let mut open = vec![path.to_owned()];
+    let mut seen = 0;
+    while let Some(directory) = open.pop() {
+        let entries = fs::read_dir(&directory).map_err(|error| unreadable(&directory, error))?;
+        for entry in entries {
+            let entry = entry.map_err(|error| unreadable(&directory, error))?;
+            seen += 1;
+            if seen > FILES {
+                return Err(CatalogError::TooMany(path.display().to_string()));
+            }
+            let (path, name) = (entry.path(), entry.file_name());
+            let kind = entry
+                .file_type()
+                .map_err(|error| unreadable(&path, error))?;
+            let extension = path.extension().and_then(|extension| extension.to_str());
+            if kind.is_dir() {
+                // A directory with its own layout file is another repository.
+                let foreign = path.join(LAYOUT).exists();
+                if below && !foreign && !name.to_string_lossy().starts_with('.') {
+                    open.push(path);
+                }
+            } else if matches!(extension, Some("yaml" | "yml" | "json")) && path.is_file() {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMPONENT: &str = "apiVersion: openchoreo.dev/v1alpha1\nkind: Component\nmetadata: {name: c}\nspec: {componentType: deployment/t, paramters: {a: 1}}\n";
+
+    fn in_namespace(namespace: &str) -> String {
+        COMPONENT.replace("{name: c}", &format!("{{name: c, namespace: {namespace}}}"))
+    }
+
+    #[test]
+    fn one_namespace_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+        write("a.yaml", &in_namespace("one"));
+        write("b.yaml", &in_namespace("two"));
+        let error = Catalog::read(directory.path(), None)
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            error,
+            "the files have objects of the namespaces one and two; choose one with -n"
+        );
+        let catalog = Catalog::read(directory.path(), Some("two")).unwrap();
+        assert!(catalog.file("Component", "c").unwrap().ends_with("b.yaml"));
+        write("c.yaml", COMPONENT);
+        let error = Catalog::read(directory.path(), Some("two"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("Component c exists twice: in "),
+            "{error}"
+        );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_files_are_read_and_only_ours() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::write(path("chart.yaml"), "{{ .Values }}: {{ no yaml }}\n").unwrap();
+        fs::create_dir(path(".hidden")).unwrap();
+        fs::write(path(".hidden/a.yaml"), COMPONENT).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", path("zero.yaml")).unwrap();
+        std::os::unix::fs::symlink(directory.path(), path("round.yaml")).unwrap();
+        let list = "{apiVersion: v1, kind: List, items: [{apiVersion: openchoreo.dev/v1alpha1, kind: Addon, metadata: {name: a}, spec: {}}, {kind: Pod}]}";
+        fs::write(path("list.json"), list).unwrap();
+        let catalog = Catalog::read(directory.path(), None).unwrap();
+        assert_eq!(catalog.names("Addon").collect::<Vec<_>>(), ["a"]);
+        assert_eq!(catalog.names("Component").count(), 0);
+        let error = Catalog::read(&path("none"), None).unwrap_err().to_string();
+        assert!(error.contains("none: "), "{error}");
+    }
+
+    #[test]
+    fn what_is_missing_or_unknown_is_said() {
+        let catalog = Catalog::from_texts([("c.yaml", COMPONENT)]).unwrap();
+        let error = catalog.definitions("c").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "ComponentTypeDefinition t does not exist in the texts"
+        );
+        let error = catalog.definitions("d").unwrap_err().to_string();
+        assert_eq!(error, "Component d does not exist in the texts; known: c");
+        let warnings: Vec<_> = catalog.warnings().collect();
+        assert_eq!(
+            warnings,
+            ["c.yaml:1: Component c: spec.paramters is not a field and was dropped"]
+        );
+        assert_eq!(catalog.warnings().count(), 0);
+    }
+
+    #[test]
+    fn two_settings_for_one_place_are_refused() {
+        let settings = |name: &str| {
+            format!(
+                "apiVersion: openchoreo.dev/v1alpha1\nkind: EnvSettings\nmetadata: {{name: {name}}}\nspec: {{owner: {{componentName: c}}, environment: e}}\n"
+            )
+        };
+        let text = format!("{}---\n{}", settings("one"), settings("two"));
+        let catalog = Catalog::from_texts([("s.yaml", text.as_str())]).unwrap();
+        let error = catalog.settings("c", "e").unwrap_err().to_string();
+        assert!(
+            error.starts_with("the EnvSettings one and two are both for c in e"),
+            "{error}"
+        );
+        assert!(catalog.settings("c", "other").unwrap().is_none());
+    }
+}

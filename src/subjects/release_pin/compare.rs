@@ -1,0 +1,407 @@
+//! The comparisons: two environments, two revisions of a ReleasePin, the rendered with the live objects,
+//! two releases.
+//!
+//! Each comparison collects two sides of objects for the diff. Nothing is written. Warnings go to
+//! `notes`, including those of the first side if the second side fails.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kube::Client;
+use kube::api::Api;
+use serde_json::Value;
+
+use super::preview::{self, PreviewError, Stage};
+use super::revisions::{NoRevision, NoSubject, Pinned, Revision, Revisions, Subject};
+use crate::api::audit::ContentRef;
+use crate::api::environment::{EnvironmentSpec, Reach};
+use crate::api::{self, DataPlane, Definitions, ReleasePin, names};
+use crate::connect::{self, Connection, Target};
+use crate::engine::bodies::BodyError;
+use crate::engine::diff::Identity;
+use crate::engine::live::{self, LiveError};
+use crate::resolve::git::Git;
+use crate::subjects::release_pin::ownership;
+
+/// One side of a comparison.
+#[derive(Clone, Debug)]
+pub struct Side {
+    /// The description of the side.
+    pub what: String,
+    /// The objects.
+    pub objects: Vec<Value>,
+    /// The time of the reading.
+    pub read: Timestamp,
+}
+
+/// The two sides of a comparison.
+#[derive(Clone, Debug)]
+pub struct Sides {
+    /// The older or left side.
+    pub before: Side,
+    /// The newer or right side.
+    pub after: Side,
+    /// Whether the second side has live objects, with all values that servers fill in.
+    pub is_live: bool,
+}
+
+/// The reason why a comparison is impossible.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    /// The subject does not exist.
+    #[error(transparent)]
+    Subject(#[from] NoSubject),
+    /// The revision does not exist.
+    #[error(transparent)]
+    Revision(#[from] NoRevision),
+    /// The content of a revision is unknown.
+    #[error("the release of revision {number} of {subject} is not recorded")]
+    Unrecorded {
+        /// The subject.
+        subject: String,
+        /// The revision.
+        number: i64,
+    },
+    /// The release of a revision does not exist any more.
+    #[error("revision {number} cannot be rendered: {error}")]
+    Gone {
+        /// The revision.
+        number: i64,
+        /// The error.
+        error: Arc<BodyError>,
+    },
+    /// A side cannot be rendered.
+    #[error(transparent)]
+    Preview(#[from] PreviewError),
+    /// The data plane of an environment does not exist.
+    #[error("data plane {plane} of {environment} does not exist")]
+    NoDataPlane {
+        /// The environment.
+        environment: String,
+        /// The data plane that it names.
+        plane: String,
+    },
+    /// The configuration has no connection to a data plane.
+    #[error("data plane {0} has none of inCluster, context and embedded")]
+    NoWay(String),
+    /// The data plane is the cluster of a repository, and the user named no cluster.
+    #[error(
+        "data plane {0} is the cluster of this repository, and no flag names the cluster: add --context NAME"
+    )]
+    NoCluster(String),
+    /// The connection to a data plane failed.
+    #[error(transparent)]
+    Connect(#[from] connect::Error),
+    /// An object of a data plane cannot be read.
+    #[error(transparent)]
+    Live(#[from] LiveError),
+    /// A request failed.
+    #[error(transparent)]
+    Target(#[from] kube::Error),
+}
+
+impl CompareError {
+    /// Returns the hint for the user, if there is one.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Subject(error) => error.hint(),
+            Self::Gone { .. } => Some(
+                "bowline release list shows the existing releases; choose a revision of one of them",
+            ),
+            Self::NoDataPlane { .. } => Some("bowline get dataplanes lists the data planes"),
+            _ => None,
+        }
+    }
+}
+
+/// Reads both sides of a comparison.
+pub struct Comparer<'a, C: Fn() -> Timestamp> {
+    connection: &'a Connection,
+    stage: Stage<'a>,
+    clock: C,
+}
+
+impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
+    /// Creates a comparer that reads from a connection.
+    pub fn new(connection: &'a Connection, git: &'a Git, clock: C) -> Self {
+        Self {
+            connection,
+            stage: Stage::new(&connection.client, &connection.namespace, git),
+            clock,
+        }
+    }
+
+    /// Builds a side with the current time.
+    fn side(&self, what: String, objects: Vec<Value>) -> Side {
+        Side {
+            what,
+            objects,
+            read: (self.clock)(),
+        }
+    }
+
+    /// Compares two revisions of a ReleasePin; by default the previous with the current one.
+    pub async fn revisions(
+        &self,
+        subject: &Subject,
+        (from, to): (Option<i64>, Option<i64>),
+        notes: &mut Vec<String>,
+    ) -> Result<Sides, CompareError> {
+        let Connection {
+            client, namespace, ..
+        } = self.connection;
+        let (pin, found) = subject.read(client, namespace, (self.clock)()).await?;
+        let after = match to {
+            Some(number) => found.find(number)?,
+            None => found.current()?,
+        };
+        let before = match from {
+            Some(number) => found.find(number)?,
+            None => found.before(after.number)?,
+        };
+        let before = self.revision(&pin, &found, before, notes).await?;
+        let after = self.revision(&pin, &found, after, notes).await?;
+        notes.push(format!(
+            "both are rendered with the settings that {} has now",
+            pin.spec.environment
+        ));
+        Ok(Sides {
+            before,
+            after,
+            is_live: false,
+        })
+    }
+
+    async fn revision(
+        &self,
+        pin: &ReleasePin,
+        found: &Revisions<Pinned>,
+        revision: &Revision<Pinned>,
+        notes: &mut Vec<String>,
+    ) -> Result<Side, CompareError> {
+        let (component, environment) = (&pin.spec.component, &pin.spec.environment);
+        let number = revision.number;
+        let content = revision.content.as_ref();
+        let Some(Pinned { release, .. }) = content else {
+            return Err(CompareError::Unrecorded {
+                subject: found.subject.clone(),
+                number,
+            });
+        };
+        let mut warnings = Vec::new();
+        let rendered = self
+            .stage
+            .rendered(component, environment, release, &mut warnings)
+            .await
+            .map_err(|error| not_there(number, error))?;
+        notes.append(&mut warnings);
+        let what = format!(
+            "{component} in {environment}, revision {number}, release {}",
+            release.name
+        );
+        Ok(self.side(what, preview::objects(&rendered)))
+    }
+
+    /// Compares the effective releases of two environments, each with its own settings.
+    pub async fn environments(
+        &self,
+        component: &str,
+        [from, to]: [&str; 2],
+        notes: &mut Vec<String>,
+    ) -> Result<Sides, CompareError> {
+        let (before, one) = self.without_namespace(component, from, notes).await?;
+        let (after, other) = self.without_namespace(component, to, notes).await?;
+        if one != other {
+            notes.push(format!(
+                "the namespaces of the environments, {one} and {other}, are not compared"
+            ));
+        }
+        Ok(Sides {
+            before,
+            after,
+            is_live: false,
+        })
+    }
+
+    async fn without_namespace(
+        &self,
+        component: &str,
+        environment: &str,
+        notes: &mut Vec<String>,
+    ) -> Result<(Side, String), CompareError> {
+        let mut side = self.rendered(component, environment, notes).await?;
+        let namespace = self.environment(environment).await?.namespace;
+        leave_out(&namespace, &mut side.objects);
+        Ok((side, namespace))
+    }
+
+    /// Compares the rendered objects of an environment with the live objects. `context` connects to a
+    /// data plane by a context of the kubeconfig, and names it.
+    pub async fn live<F>(
+        &self,
+        component: &str,
+        environment: &str,
+        context: impl FnOnce(String) -> F,
+        notes: &mut Vec<String>,
+    ) -> Result<Sides, CompareError>
+    where
+        F: Future<Output = Result<(Client, String), connect::Error>>,
+    {
+        let before = self.rendered(component, environment, notes).await?;
+        let (client, namespace) = (&self.connection.client, &self.connection.namespace);
+        let name = self.environment(environment).await?.data_plane_ref.name;
+        let planes: Api<DataPlane> = Api::namespaced(client.clone(), namespace);
+        let Some(plane) = planes.get_opt(&name).await? else {
+            return Err(CompareError::NoDataPlane {
+                environment: environment.to_owned(),
+                plane: name,
+            });
+        };
+        let (client, place) = match plane.spec.reach() {
+            Some(Reach::Context(name)) => context(name.to_owned()).await?,
+            Some(reach) => self.own_plane(reach, &name)?,
+            None => return Err(CompareError::NoWay(name)),
+        };
+        let found = live::live(&client, &before.objects).await?;
+        for kind in &found.unknown {
+            notes.push(format!("data plane {name} has no kind {kind}"));
+        }
+        let what = format!("{component} in {environment}, live on data plane {name} ({place})");
+        Ok(Sides {
+            after: self.side(what, found.objects),
+            before,
+            is_live: true,
+        })
+    }
+
+    /// Returns the client and the description of a data plane that is the control plane itself. The files
+    /// of a repository are no workloads: its control plane is the cluster beside it.
+    fn own_plane(&self, reach: Reach<'_>, name: &str) -> Result<(Client, String), CompareError> {
+        let Connection {
+            client,
+            target,
+            repository,
+            ..
+        } = self.connection;
+        let (client, place) = match repository {
+            None => (client, target.to_string()),
+            Some(repository) => match &repository.beside {
+                Some(cluster) => (cluster, format!("the cluster of {target}")),
+                None => return Err(CompareError::NoCluster(name.to_owned())),
+            },
+        };
+        match (reach, target) {
+            (Reach::Embedded, Target::Embedded { .. }) | (Reach::InCluster, _) => {
+                Ok((client.clone(), place))
+            }
+            _ => Err(connect::Error::NoEmbeddedPlane.into()),
+        }
+    }
+
+    /// Compares the definitions of two releases, in any storage form.
+    pub async fn releases(
+        &self,
+        [from, to]: [&str; 2],
+        notes: &mut Vec<String>,
+    ) -> Result<Sides, CompareError> {
+        Ok(Sides {
+            before: self.release(from, notes).await?,
+            after: self.release(to, notes).await?,
+            is_live: false,
+        })
+    }
+
+    async fn release(&self, name: &str, notes: &mut Vec<String>) -> Result<Side, CompareError> {
+        let release = ContentRef::named(name);
+        let mut warnings = Vec::new();
+        let definitions = self.stage.definitions(&release, &mut warnings).await?;
+        notes.append(&mut warnings);
+        Ok(self.side(format!("release {name}"), objects(&definitions)))
+    }
+
+    async fn environment(&self, name: &str) -> Result<EnvironmentSpec, CompareError> {
+        let (client, namespace) = (&self.connection.client, &self.connection.namespace);
+        let environments: Api<api::Environment> = Api::namespaced(client.clone(), namespace);
+        Ok(environments.get(name).await?.spec)
+    }
+
+    async fn rendered(
+        &self,
+        component: &str,
+        environment: &str,
+        notes: &mut Vec<String>,
+    ) -> Result<Side, CompareError> {
+        let (client, namespace) = (&self.connection.client, &self.connection.namespace);
+        let pins: Api<ReleasePin> = Api::namespaced(client.clone(), namespace);
+        let found = pins.get_opt(&names::pin(component, environment)).await?;
+        let asked = (component, environment);
+        // Different components and environments can give the same ReleasePin name.
+        let found = found
+            .filter(|pin| (pin.spec.component.as_str(), pin.spec.environment.as_str()) == asked);
+        let pin = found.ok_or_else(|| NoSubject::NotDeployed {
+            component: component.to_owned(),
+            environment: environment.to_owned(),
+        })?;
+        let release = ContentRef::named(ownership::effective_release(&pin, (self.clock)()));
+        let mut warnings = Vec::new();
+        let rendered = self
+            .stage
+            .rendered(component, environment, &release, &mut warnings)
+            .await?;
+        notes.append(&mut warnings);
+        let what = format!("{component} in {environment}, release {}", release.name);
+        Ok(self.side(what, preview::objects(&rendered)))
+    }
+}
+
+/// Returns the error about a revision whose release does not exist any more; this is no failure of the
+/// target.
+fn not_there(number: i64, error: PreviewError) -> CompareError {
+    match error {
+        PreviewError::Body(error)
+            if matches!(*error, BodyError::Gone { .. } | BodyError::Replaced { .. }) =>
+        {
+            CompareError::Gone { number, error }
+        }
+        error => error.into(),
+    }
+}
+
+/// Removes this namespace from objects, so that the objects of two environments can be paired.
+fn leave_out(namespace: &str, objects: &mut [Value]) {
+    for object in objects {
+        let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+        if let Some(metadata) = metadata
+            && metadata.get("namespace").and_then(Value::as_str) == Some(namespace)
+        {
+            metadata.remove("namespace");
+        }
+    }
+}
+
+/// Returns definitions as objects; an addon that several instances use appears once.
+fn objects(definitions: &Definitions) -> Vec<Value> {
+    let addons = definitions
+        .addons
+        .iter()
+        .map(|addon| serde_json::to_value(&addon.addon));
+    let mut objects = Vec::new();
+    for object in [
+        serde_json::to_value(&definitions.component),
+        serde_json::to_value(&definitions.component_type_definition),
+        serde_json::to_value(&definitions.workload),
+    ]
+    .into_iter()
+    .chain(addons)
+    .flatten()
+    {
+        let is_there = |known: &Value| Identity::of(known) == Identity::of(&object);
+        if !objects
+            .iter()
+            .any(|known| is_there(known) && *known == object)
+        {
+            objects.push(object);
+        }
+    }
+    objects
+}

@@ -1,0 +1,532 @@
+//! The session of a user: the steps from an order to a plan, which both front ends share.
+//!
+//! Planners are pure. This module fetches their input, and creates the release that a plan needs before
+//! it can be applied. Nothing here asks the user or prints: notes for the user are returned.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::{Api, ListParams, PartialObjectMeta, PostParams};
+use kube::{Client, ResourceExt};
+
+use super::actions::deploy::{self, Deploy};
+use super::actions::pin::{self, PinHold, Unpin};
+use super::actions::promote::{self, Promote};
+use super::actions::release::{self, Source};
+use super::actions::rollback::{self, Rollback, Target};
+use super::actions::undo::{self, Undo};
+use super::catalog::{Catalog, CatalogError};
+use super::plan::{Asked, Fact, Plan};
+use super::preview::{PreviewError, Stage};
+use super::repository::{self, NoReference};
+use super::rules::{Refusal, Rules};
+use crate::api::audit::{Action, AuditEntry};
+use crate::api::{Component, Release, labels, names};
+use crate::connect::Connection;
+use crate::engine::diff::{self, Diff};
+use crate::engine::world::feed::Feed;
+use crate::engine::world::{Key, World};
+use crate::engine::{live, pages, presence};
+use crate::resolve::git::Git;
+use crate::subjects::release_pin::rows::ReleaseRow;
+
+/// A user's order to change ReleasePins.
+#[derive(Clone, Debug)]
+pub enum Order {
+    /// Deploy a release to an environment without a promotion path into it.
+    Deploy {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+        /// The release; None for a new release of the current definitions.
+        release: Option<String>,
+        /// Whether the environment may have a promotion path into it.
+        skip_path: bool,
+    },
+    /// Promote the effective release of one environment to the next.
+    Promote(Promote),
+    /// Roll back to an earlier release.
+    Rollback {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+        /// The target of the rollback.
+        to: Target,
+        /// Whether to place a hold.
+        hold: bool,
+    },
+    /// Place a hold.
+    Pin(PinHold),
+    /// Remove a hold.
+    Unpin(Unpin),
+    /// Reverse the last action.
+    Undo(Undo),
+    /// The same verb on several ReleasePins, as one plan.
+    Set(Vec<Order>),
+}
+
+impl Order {
+    /// Returns whether the order restores or secures a ReleasePin. The write of such an order does not
+    /// wait for a remote.
+    pub fn is_urgent(&self) -> bool {
+        match self {
+            Self::Deploy { .. } | Self::Promote(_) => false,
+            Self::Rollback { .. } | Self::Pin(_) | Self::Unpin(_) | Self::Undo(_) => true,
+            Self::Set(orders) => orders.iter().all(Self::is_urgent),
+        }
+    }
+
+    /// Returns the component and the environment; None if the order is about several.
+    pub fn place(&self) -> Option<(&str, &str)> {
+        Some(match self {
+            Self::Deploy {
+                component,
+                environment,
+                ..
+            }
+            | Self::Rollback {
+                component,
+                environment,
+                ..
+            } => (component, environment),
+            Self::Promote(promote) => match promote.components.as_slice() {
+                [component] => (component, &promote.to),
+                _ => return None,
+            },
+            Self::Pin(pin) => (&pin.component, &pin.environment),
+            Self::Unpin(unpin) => (&unpin.component, &unpin.environment),
+            Self::Undo(undo) => (&undo.component, &undo.environment),
+            Self::Set(_) => return None,
+        })
+    }
+
+    /// Returns the environment in which the component has to be deployed already; None if the order is
+    /// about several.
+    fn environment(&self) -> Option<&str> {
+        match self {
+            Self::Promote(promote) => Some(&promote.from),
+            order => order.place().map(|(_, environment)| environment),
+        }
+    }
+}
+
+/// A plan that is not applied yet.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// The plan.
+    pub plan: Plan,
+    /// Notes for the user.
+    pub notes: Vec<String>,
+    /// A release that the plan needs and that does not exist yet, with its deploy order.
+    unmade: Option<(Box<Release>, Deploy)>,
+}
+
+impl Draft {
+    /// Returns the release to create before the plan is applied; None if there is none.
+    pub fn unmade(&self) -> Option<&Release> {
+        self.unmade.as_ref().map(|(release, _)| &**release)
+    }
+
+    /// Builds a draft of a plan that needs no new release.
+    pub fn of(plan: Plan) -> Self {
+        Self {
+            plan,
+            notes: Vec::new(),
+            unmade: None,
+        }
+    }
+}
+
+/// The reason why there is no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum NoDraft {
+    /// Rules refuse the order.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Refused(Vec<Refusal>),
+    /// The definitions of a release are not available.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// A definition in a repository cannot be referenced.
+    #[error(transparent)]
+    Reference(#[from] NoReference),
+    /// A request failed.
+    #[error(transparent)]
+    Target(#[from] kube::Error),
+}
+
+impl From<Refusal> for NoDraft {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(vec![refusal])
+    }
+}
+
+/// Plans and previews actions in one namespace of a target.
+pub struct Desk<'a> {
+    /// The target.
+    pub connection: &'a Connection,
+    /// The read model of the namespace.
+    pub feed: &'a Feed,
+    /// The reader of git references.
+    pub git: &'a Git,
+}
+
+impl Desk<'_> {
+    /// Plans an order.
+    pub async fn draft(&self, order: &Order, asked: &Asked) -> Result<Draft, NoDraft> {
+        match self.plan(order, asked).await {
+            Err(NoDraft::Refused(refusals)) => {
+                let refusals = self.with_components(order, refusals, asked).await;
+                let refusals = refusals.into_iter();
+                let named = refusals.map(|refusal| self.explained(refusal, &asked.namespace));
+                Err(NoDraft::Refused(named.collect()))
+            }
+            planned => planned,
+        }
+    }
+
+    /// Replaces refusals about unknown components. The read model knows a component by its releases and
+    /// ReleasePins alone, so the target decides whether the component exists.
+    async fn with_components(
+        &self,
+        order: &Order,
+        mut refusals: Vec<Refusal>,
+        asked: &Asked,
+    ) -> Vec<Refusal> {
+        let Some(environment) = order.environment() else {
+            return refusals;
+        };
+        for refusal in &mut refusals {
+            if let Refusal::NoComponent { component, .. } = refusal
+                && is_defined(&self.connection.client, &asked.namespace, component).await
+            {
+                let world = self.feed.world();
+                let rules = Rules::new(&world, asked);
+                *refusal = rules.not_deployed(component, environment);
+            }
+        }
+        refusals
+    }
+
+    /// Distinguishes a ReleasePin that does not exist from one in a file that bowline cannot read.
+    fn explained(&self, refusal: Refusal, namespace: &str) -> Refusal {
+        let Refusal::NoPin {
+            component,
+            environment,
+            ..
+        } = &refusal
+        else {
+            return refusal;
+        };
+        let repository = self.connection.repository.as_ref();
+        let why = repository.and_then(|repository| {
+            repository
+                .tree
+                .why_unknown(namespace, component, environment)
+        });
+        match why {
+            Some(why) => Refusal::NotRead {
+                component: component.clone(),
+                environment: environment.clone(),
+                why,
+            },
+            None => refusal,
+        }
+    }
+
+    async fn plan(&self, order: &Order, asked: &Asked) -> Result<Draft, NoDraft> {
+        let mut notes = Vec::new();
+        let mut unmade = None;
+        let plan = match order {
+            Order::Deploy {
+                component,
+                environment,
+                release,
+                skip_path,
+            } => {
+                let mut command = Deploy {
+                    component: component.clone(),
+                    environment: environment.clone(),
+                    release: release.clone().unwrap_or_default(),
+                    skip_path: *skip_path,
+                };
+                if release.is_none() {
+                    unmade = self.supposed(&mut command, asked, &mut notes).await?;
+                }
+                let supposed = unmade.as_ref().map(|(release, _)| row(release, asked));
+                deploy::plan_with(&self.feed.world(), supposed.as_ref(), &command, asked)?
+            }
+            Order::Promote(command) => {
+                let mut command = command.clone();
+                let repository = self.connection.repository.as_ref();
+                if repository.is_some_and(|repository| repository.beside.is_none())
+                    && !command.unready
+                {
+                    command.unready = true;
+                    notes.push(format!(
+                        "readiness in {} is not known: add --context NAME to name the cluster of this repository",
+                        command.from
+                    ));
+                }
+                promote::plan(&self.feed.world(), &command, asked).map_err(NoDraft::Refused)?
+            }
+            Order::Rollback {
+                component,
+                environment,
+                to,
+                hold,
+            } => {
+                let recorded = match to {
+                    Target::Revision(_) => self.recorded(component, environment, asked).await?,
+                    Target::LastGood | Target::Release(_) => Vec::new(),
+                };
+                let command = Rollback {
+                    component: component.clone(),
+                    environment: environment.clone(),
+                    to: to.clone(),
+                    hold: *hold,
+                    recorded,
+                    controller: presence::controller(self.connection, asked.now).await?,
+                };
+                rollback::plan(&self.feed.world(), &command, asked)?
+            }
+            Order::Pin(command) => pin::plan_pin(&self.feed.world(), command, asked)?,
+            Order::Unpin(command) => pin::plan_unpin(&self.feed.world(), command, asked)?,
+            Order::Undo(command) => {
+                let Undo {
+                    component,
+                    environment,
+                } = command;
+                let entries = self.entries(component, environment, asked).await?;
+                undo::plan(&self.feed.world(), command, &entries, asked)?
+            }
+            Order::Set(orders) => {
+                let set = Box::pin(self.set(orders, asked)).await?;
+                notes.extend(set.notes);
+                set.plan
+            }
+        };
+        Ok(Draft {
+            plan,
+            notes,
+            unmade,
+        })
+    }
+
+    /// Plans the same verb on several ReleasePins: all of them, or none if a rule refuses one.
+    async fn set(&self, orders: &[Order], asked: &Asked) -> Result<Draft, NoDraft> {
+        let mut whole: Option<Draft> = None;
+        let mut refusals = Vec::new();
+        for order in orders {
+            match (self.draft(order, asked).await, &mut whole) {
+                (Ok(draft), None) => whole = Some(draft),
+                (Ok(draft), Some(whole)) => {
+                    whole.plan.items.extend(draft.plan.items);
+                    let new = draft.notes.into_iter();
+                    let new: Vec<String> = new.filter(|note| !whole.notes.contains(note)).collect();
+                    whole.notes.extend(new);
+                }
+                (Err(NoDraft::Refused(more)), _) => refusals.extend(more),
+                (Err(error), _) => return Err(error),
+            }
+        }
+        match whole {
+            Some(whole) if refusals.is_empty() => Ok(whole),
+            _ => Err(NoDraft::Refused(refusals)),
+        }
+    }
+
+    /// Finds the release of the current definitions, or builds one that is not stored yet.
+    async fn supposed(
+        &self,
+        command: &mut Deploy,
+        asked: &Asked,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<(Box<Release>, Deploy)>, NoDraft> {
+        let client = &self.connection.client;
+        let catalog = Catalog::fetch(client, &asked.namespace, &command.component).await?;
+        let definitions = catalog.definitions(&command.component)?;
+        notes.extend(catalog.warnings());
+        let sourced = match &self.connection.repository {
+            None => Ok((Source::Embedded, None)),
+            Some(repository) => {
+                repository::sources(&repository.tree, &asked.namespace, &definitions)
+            }
+        };
+        // The content alone decides the name: an existing release needs no reference.
+        let source = sourced.as_ref().map(|(source, _)| source);
+        let made = release::release(&definitions, None, source.unwrap_or(&Source::Embedded));
+        command.release = made.name_any();
+        let releases: Api<Release> = Api::namespaced(client.clone(), &asked.namespace);
+        if releases.get_metadata_opt(&command.release).await?.is_some() {
+            return Ok(None);
+        }
+        let (_, note) = sourced?;
+        notes.extend(note.map(str::to_owned));
+        notes.push(format!(
+            "bowline would first create release {}",
+            command.release
+        ));
+        Ok(Some((Box::new(made), command.clone())))
+    }
+
+    /// Renders the effect of each change on its environment; None if there is no effect. A rollback,
+    /// undo, pin or unpin does not fetch git references, so no git server can delay it; if its rendering
+    /// fails, the result is None and a note.
+    pub async fn show(
+        &self,
+        draft: &mut Draft,
+        options: &diff::Options,
+    ) -> Result<Vec<Option<Diff>>, PreviewError> {
+        match is_way_back(draft.plan.action) {
+            true => self.show_with(&self.git.offline(), draft, options).await,
+            false => self.show_fetched(draft, options).await,
+        }
+    }
+
+    /// Like [`Desk::show`], but fetches every git reference of the plan: for a dry run.
+    pub async fn show_fetched(
+        &self,
+        draft: &mut Draft,
+        options: &diff::Options,
+    ) -> Result<Vec<Option<Diff>>, PreviewError> {
+        self.show_with(self.git, draft, options).await
+    }
+
+    async fn show_with(
+        &self,
+        git: &Git,
+        draft: &mut Draft,
+        options: &diff::Options,
+    ) -> Result<Vec<Option<Diff>>, PreviewError> {
+        let (client, namespace) = (&self.connection.client, &self.connection.namespace);
+        let stage = Stage::new(client, namespace, git);
+        if let Some((release, _)) = &draft.unmade {
+            stage.suppose(release);
+        }
+        let mut shown = Vec::with_capacity(draft.plan.items.len());
+        for item in &mut draft.plan.items {
+            draft.notes.extend(item.warnings.iter().cloned());
+            // A hold alone does not change the rendered objects.
+            if item.unchanged || item.from.as_ref() == Some(&item.to) {
+                shown.push(None);
+                continue;
+            }
+            match stage.preview(item, options).await {
+                Ok(preview) => {
+                    draft.notes.extend(preview.warnings);
+                    item.rendered_hash = Some(preview.hash);
+                    shown.push(Some(preview.diff));
+                }
+                // During an incident, a rollback without a preview is better than no rollback.
+                Err(error) if is_way_back(draft.plan.action) && !error.is_of_another() => {
+                    let note = format!("the restored state cannot be shown: {error}");
+                    draft.notes.push(note);
+                    shown.push(None);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(shown)
+    }
+
+    /// Creates the new release of a plan, and plans again with it. Returns a message if it created one.
+    pub async fn make(&self, draft: &mut Draft, asked: &Asked) -> Result<Option<String>, NoDraft> {
+        let Some((release, command)) = draft.unmade.take() else {
+            return Ok(None);
+        };
+        let made = make(&self.connection.client, &asked.namespace, &release).await?;
+        let key = Key::new(&asked.namespace, &command.release);
+        let stored = |world: &World| {
+            let release = world.release(&key);
+            release.is_some_and(|release| !release.uid.is_empty())
+        };
+        self.feed.when(stored).await;
+        let again = deploy::plan(&self.feed.world(), &command, asked)?;
+        draft.plan.reason = again.reason;
+        let is_release = |fact: &Fact| matches!(fact, Fact::Release { .. });
+        // Only the release is new. The user confirmed the shown state of the ReleasePin, so the facts
+        // about it stay those of the shown plan.
+        for (item, again) in draft.plan.items.iter_mut().zip(again.items) {
+            item.to = again.to;
+            item.facts.retain(|fact| !is_release(fact));
+            item.facts
+                .extend(again.facts.into_iter().filter(is_release));
+        }
+        Ok(made.then(|| format!("release {} created", command.release)))
+    }
+
+    /// Reads the audit entries of a ReleasePin.
+    pub async fn entries(
+        &self,
+        component: &str,
+        environment: &str,
+        asked: &Asked,
+    ) -> Result<Vec<AuditEntry>, kube::Error> {
+        let entries = Api::namespaced(self.connection.client.clone(), &asked.namespace);
+        let name = names::pin(component, environment);
+        let of_pin = ListParams::default().fields(&format!("spec.subject.name={name}"));
+        pages::all(&entries, of_pin, pages::PAGE).await
+    }
+
+    /// Reads the release of each revision of a ReleasePin.
+    async fn recorded(
+        &self,
+        component: &str,
+        environment: &str,
+        asked: &Asked,
+    ) -> Result<Vec<(i64, String)>, kube::Error> {
+        let entries = self.entries(component, environment, asked).await?;
+        let uid = {
+            let world = self.feed.world();
+            let component = Key::new(&asked.namespace, component);
+            let pin = world.pin_of(&component, environment);
+            pin.map(|pin| pin.uid.to_string())
+        };
+        let own = entries
+            .into_iter()
+            .filter(|entry| entry.spec.subject.uid == uid && entry.spec.gap.is_none());
+        Ok(own
+            .filter_map(|entry| Some((entry.spec.revision, entry.spec.to?.name)))
+            .collect())
+    }
+}
+
+/// Returns the read model's row of a release that does not exist yet. Only the plan uses it.
+fn row(release: &Release, asked: &Asked) -> ReleaseRow {
+    let mut metadata = release.metadata.clone();
+    metadata.namespace = Some(asked.namespace.clone());
+    metadata.creation_timestamp = Some(Time(asked.now));
+    let component = release.labels().get(labels::COMPONENT);
+    let component = component.map(|component| component.as_str().into());
+    let key = Key::new(&asked.namespace, &release.name_any());
+    let metadata = PartialObjectMeta {
+        metadata,
+        ..PartialObjectMeta::default()
+    };
+    ReleaseRow::of(&metadata, key, component)
+}
+
+/// Returns whether a component exists. If the target does not tell, the result is false.
+pub async fn is_defined(client: &Client, namespace: &str, component: &str) -> bool {
+    let components: Api<Component> = Api::namespaced(client.clone(), namespace);
+    live::fits(component) && matches!(components.get_metadata_opt(component).await, Ok(Some(_)))
+}
+
+/// Creates a release that is named by its content; returns false if it already exists.
+async fn make(client: &Client, namespace: &str, release: &Release) -> Result<bool, kube::Error> {
+    let releases: Api<Release> = Api::namespaced(client.clone(), namespace);
+    match releases.create(&PostParams::default(), release).await {
+        Ok(_) => Ok(true),
+        // Another client created the same release since our read.
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns whether an action restores an earlier state, or changes only holds.
+fn is_way_back(action: Action) -> bool {
+    matches!(
+        action,
+        Action::Rollback | Action::Undo | Action::Pin | Action::Unpin
+    )
+}

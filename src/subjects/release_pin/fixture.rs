@@ -1,0 +1,176 @@
+//! Worlds for tests: builders of components, environments and releases.
+
+use jiff::Timestamp;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, PartialObjectMeta, Patch, PatchParams};
+use kube::runtime::wait::{await_condition, conditions};
+use serde_json::{Value, json};
+
+use super::READ_BY_GC;
+use crate::api::{self, Release, ReleasePin};
+use crate::engine::world::{Event, Key, Source, World};
+
+/// The current time in tests.
+pub(crate) const NOW: &str = "2026-11-17T14:00:00Z";
+
+/// Returns the current time in tests.
+pub(crate) fn now() -> Timestamp {
+    at("14:00:00")
+}
+
+/// Returns a time of the current day in tests.
+pub(crate) fn at(time: &str) -> Timestamp {
+    format!("2026-11-17T{time}Z").parse().unwrap()
+}
+
+/// Returns the key of an object in the namespace of the tests.
+pub(crate) fn key(name: &str) -> Key {
+    Key::new("shop", name)
+}
+
+/// Builds an empty world of three environments in a pipeline; the last is production.
+pub(crate) fn world() -> World {
+    let mut world = crate::subjects::read_model();
+    for name in ["development", "staging", "production"] {
+        let environment = serde_json::from_value(json!({
+            "apiVersion": "openchoreo.dev/v1alpha1", "kind": "Environment",
+            "metadata": {"name": name, "namespace": "shop"},
+            "spec": {"dataPlaneRef": {"name": "d"}, "namespace": name, "isProduction": name == "production"},
+        }));
+        world.environments(Event::Applied(environment.unwrap()));
+    }
+    world.pipelines(Event::Applied(pipeline(&[
+        ("development", "staging"),
+        ("staging", "production"),
+    ])));
+    world.all_listed(&READ_BY_GC);
+    world
+}
+
+/// Builds a pipeline from its paths.
+pub(crate) fn pipeline(paths: &[(&str, &str)]) -> crate::api::DeploymentPipeline {
+    let paths = paths.iter().map(|(from, to)| {
+        json!({"sourceEnvironmentRef": {"name": from}, "targetEnvironmentRefs": [{"name": to}]})
+    });
+    serde_json::from_value(json!({
+        "apiVersion": "openchoreo.dev/v1alpha1", "kind": "DeploymentPipeline",
+        "metadata": {"name": "default", "namespace": "shop"},
+        "spec": {"promotionPaths": paths.collect::<Vec<_>>()},
+    }))
+    .unwrap()
+}
+
+/// Builds the release `{component}-{version}`, created at a minute of the day before.
+pub(crate) fn release(component: &str, version: &str, minute: u8) -> PartialObjectMeta<Release> {
+    let name = format!("{component}-{version}");
+    serde_json::from_value(json!({
+        "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+        "metadata": {
+            "name": name, "namespace": "shop", "uid": name,
+            "labels": {"openchoreo.dev/component": component},
+            "creationTimestamp": format!("2026-11-16T08:{minute:02}:00Z"),
+            "annotations": {"bowline.dev/size": "4711", "bowline.dev/version": version},
+        },
+    }))
+    .unwrap()
+}
+
+/// Builds a ready ReleasePin that the controller has observed.
+pub(crate) fn pin(component: &str, environment: &str, version: &str) -> ReleasePin {
+    let release = format!("{component}-{version}");
+    serde_json::from_value(json!({
+        "apiVersion": "openchoreo.dev/v1alpha1", "kind": "ReleasePin",
+        "metadata": {
+            "name": format!("{component}-{environment}"), "namespace": "shop",
+            "uid": format!("{component}-{environment}"), "generation": 1,
+            "labels": {"openchoreo.dev/component": component, "openchoreo.dev/environment": environment},
+        },
+        "spec": {"component": component, "environment": environment, "releaseRef": {"name": release}},
+        "status": {
+            "appliedRelease": release, "observedGeneration": 1,
+            "outcomes": [{"generation": 1, "release": release, "since": "2026-11-17T10:00:00Z", "healthy": true}],
+            "conditions": [{
+                "type": "Ready", "status": "True", "reason": "ReconcileSuccess",
+                "message": "", "lastTransitionTime": "2026-11-17T10:01:00Z",
+            }],
+        },
+    }))
+    .unwrap()
+}
+
+/// Makes a ReleasePin unready.
+pub(crate) fn unready(mut pin: ReleasePin, reason: &str, message: &str, since: &str) -> ReleasePin {
+    if let Some(status) = &mut pin.status {
+        status.conditions = serde_json::from_value(json!([{
+            "type": "Ready", "status": "False", "reason": reason,
+            "message": message, "lastTransitionTime": at(since),
+        }]))
+        .unwrap();
+    }
+    pin
+}
+
+/// Sets the recorded outcomes of a ReleasePin.
+pub(crate) fn outcomes(mut pin: ReleasePin, outcomes: Value) -> ReleasePin {
+    if let Some(status) = &mut pin.status {
+        status.outcomes = serde_json::from_value(outcomes).unwrap();
+        let last = status.outcomes.last().map_or(1, |last| last.generation);
+        status.observed_generation = Some(last);
+        pin.metadata.generation = Some(last);
+    }
+    pin
+}
+
+/// Sets the holds of a ReleasePin.
+pub(crate) fn held(mut pin: ReleasePin, holds: Value) -> ReleasePin {
+    pin.spec.holds = serde_json::from_value(holds).unwrap();
+    pin
+}
+
+/// Sets a label of an object.
+pub(crate) fn labelled<K: ResourceExt>(mut object: K, name: &str, value: &str) -> K {
+    object
+        .labels_mut()
+        .insert(name.to_owned(), value.to_owned());
+    object
+}
+
+/// Marks a release bad.
+pub(crate) fn marked_bad(mut release: PartialObjectMeta<Release>) -> PartialObjectMeta<Release> {
+    let mark = json!({"verdict": "Bad", "by": "tom", "at": NOW, "note": "leaks"}).to_string();
+    release
+        .annotations_mut()
+        .insert("bowline.dev/mark".to_owned(), mark);
+    release
+}
+
+/// Removes the kinds of some sources from a server.
+pub(crate) async fn remove_kinds(client: &kube::Client, sources: &[Source]) {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let read_model = crate::subjects::read_model();
+    for source in sources {
+        let kind = read_model.kind(*source).unwrap();
+        let name = format!("{}.{}", kind.plural, kind.group);
+        let now = DeleteParams::default();
+        let deleted = definitions.delete(&name, &now).await.unwrap();
+        // The definition stays until its objects are deleted.
+        if let Some(definition) = deleted.left() {
+            let uid = definition.uid().unwrap();
+            let gone = conditions::is_deleted(&uid);
+            let gone = await_condition(definitions.clone(), &name, gone);
+            gone.await.unwrap();
+        }
+    }
+}
+
+/// Installs all of bowline's kinds on a server.
+pub(crate) async fn install_kinds(client: &kube::Client) {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let manager = PatchParams::apply("tests").force();
+    for definition in api::crds() {
+        let name = definition.metadata.name.clone().unwrap();
+        let patch = Patch::Apply(&definition);
+        definitions.patch(&name, &manager, &patch).await.unwrap();
+    }
+}

@@ -1,0 +1,167 @@
+//! The audit chain of the releases of one component: marks, collections, and restored releases.
+//!
+//! Entries are numbered, so that of two writers with the same number one gets a conflict and reads again.
+//! After a lost answer, the writer looks for the entry of its operation. The newest entry is found by a
+//! binary search, not by reading the chain.
+
+use jiff::Timestamp;
+use kube::Client;
+use kube::api::{Api, ListParams, PostParams};
+
+use super::audit::{self, OnRelease, Recorder};
+use crate::api::audit::{Action, AuditEntry, AuditEntrySpec, COMPONENT, ContentRef};
+use crate::api::names;
+use crate::engine::pages;
+use crate::engine::repeat::{is_ambiguous, pause, repeat};
+
+/// The largest number of attempts to get a number, while others write to the same chain.
+const ATTEMPTS: u32 = 100;
+
+/// The chain of one component.
+pub struct Ledger {
+    api: Api<AuditEntry>,
+    component: String,
+    by: String,
+    /// The newest entry, once it was found.
+    newest: Option<AuditEntry>,
+}
+
+impl Ledger {
+    /// Opens the chain of a component; `by` is our user name, according to the server.
+    pub fn of(client: &Client, namespace: &str, component: &str, by: &str) -> Self {
+        Self {
+            api: Api::namespaced(client.clone(), namespace),
+            component: component.to_owned(),
+            by: by.to_owned(),
+            newest: None,
+        }
+    }
+
+    /// Returns the recorded actions of an operation on a release, oldest first.
+    pub async fn recorded(
+        &self,
+        operation: &str,
+        release: &ContentRef,
+    ) -> Result<Vec<Action>, kube::Error> {
+        if !is_operation(operation) {
+            return Ok(Vec::new());
+        }
+        let of_operation = ListParams::default().fields(&format!("spec.operation={operation}"));
+        let mut entries =
+            repeat(|| pages::all(&self.api, of_operation.clone(), pages::PAGE)).await?;
+        // Ignore the hash: it may be known only later.
+        let same = |other: &ContentRef| (&other.name, &other.uid) == (&release.name, &release.uid);
+        entries.retain(|entry| self.is_ours(entry) && about(&entry.spec).is_some_and(same));
+        entries.sort_by_key(|entry| entry.spec.revision);
+        Ok(entries.iter().map(|entry| entry.spec.action).collect())
+    }
+
+    /// Writes an entry, unless it already exists.
+    pub async fn complete(
+        &mut self,
+        done: &OnRelease<'_>,
+        now: Timestamp,
+    ) -> Result<(), kube::Error> {
+        match self.is_written(done).await? {
+            true => Ok(()),
+            false => self.write(done, now).await,
+        }
+    }
+
+    async fn is_written(&self, done: &OnRelease<'_>) -> Result<bool, kube::Error> {
+        let Some(operation) = done.operation else {
+            return Ok(false);
+        };
+        let recorded = self.recorded(operation, &done.release).await?;
+        Ok(recorded.last() == Some(&done.action))
+    }
+
+    /// Writes an entry exactly once, and retries until the result is known.
+    pub async fn write(&mut self, done: &OnRelease<'_>, now: Timestamp) -> Result<(), kube::Error> {
+        let mut attempt = 0;
+        loop {
+            // At the first attempt the entry cannot exist; later an earlier attempt may have written it.
+            if attempt > 0 && self.is_written(done).await? {
+                return Ok(());
+            }
+            let recorder = Recorder {
+                by: &self.by,
+                now,
+                releases: &[],
+            };
+            let newest = match self.newest.take() {
+                Some(known) => Some(known),
+                None => self.find_newest().await?,
+            };
+            let entry = audit::of_release(&self.component, done, newest.as_ref(), &recorder);
+            attempt += 1;
+            match self.api.create(&PostParams::default(), &entry).await {
+                Ok(written) => {
+                    self.newest = Some(written);
+                    return Ok(());
+                }
+                Err(error) if attempt >= ATTEMPTS => return Err(error),
+                // Another client has written this number.
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                Err(error) if is_ambiguous(&error) => pause(attempt).await,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn is_ours(&self, entry: &AuditEntry) -> bool {
+        let subject = &entry.spec.subject;
+        subject.kind == COMPONENT && subject.name == self.component
+    }
+
+    /// Finds the newest entry: doubles the number while an entry exists, then halves the step.
+    async fn find_newest(&self) -> Result<Option<AuditEntry>, kube::Error> {
+        let Some(mut last) = self.entry(1).await? else {
+            return self.read_to_the_end().await;
+        };
+        let (mut known, mut step) = (1, 1);
+        while let Some(found) = self.entry(known + step).await? {
+            (last, known) = (found, known + step);
+            step *= 2;
+        }
+        while step > 1 {
+            step /= 2;
+            if let Some(found) = self.entry(known + step).await? {
+                (last, known) = (found, known + step);
+            }
+        }
+        Ok(Some(last))
+    }
+
+    async fn entry(&self, number: i64) -> Result<Option<AuditEntry>, kube::Error> {
+        let name = names::release_audit_entry(&self.component, number);
+        let found = repeat(|| self.api.get_opt(&name)).await?;
+        Ok(found.filter(|entry| self.is_ours(entry)))
+    }
+
+    /// A chain without entry 1 is empty, or retention has removed its start: reads all its entries.
+    async fn read_to_the_end(&self) -> Result<Option<AuditEntry>, kube::Error> {
+        let chain = format!("spec.subject.name={}", self.component);
+        let chain = ListParams::default().fields(&chain);
+        let mut entries = pages::all(&self.api, chain, pages::PAGE).await?;
+        // A ReleasePin may have the name of a component.
+        entries.retain(|entry| self.is_ours(entry));
+        let chains = audit::chains(&entries);
+        let newest = chains.first().and_then(|chain| chain.newest());
+        Ok(newest.cloned())
+    }
+}
+
+/// Returns whether a text can be the id of an operation; an annotation can contain any text.
+pub(super) fn is_operation(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    (1..=253).contains(&text.len()) && text.chars().all(plain)
+}
+
+/// Returns the release that an entry is about.
+fn about(spec: &AuditEntrySpec) -> Option<&ContentRef> {
+    match spec.action {
+        Action::Collect => spec.from.as_ref(),
+        _ => spec.to.as_ref(),
+    }
+}

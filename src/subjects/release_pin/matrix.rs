@@ -1,0 +1,432 @@
+//! The matrix of components and environments, and the content of its cells.
+//!
+//! All outputs use this one computation. A cell borrows from the read model, so that the visible cells
+//! cost almost nothing to build for each frame. The module [`super::past`] builds the same cells for a
+//! past time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::actions::rollback;
+use crate::api::condition;
+use crate::api::environment::PipelineFault;
+use crate::api::pin::Hold;
+use crate::api::release::Verdict;
+use crate::engine::ownership::GitOps;
+use crate::engine::world::{Freshness, Key, Source, World};
+use crate::subjects::release_pin::rows::{Move, Pin};
+
+/// The environments in the order of the pipeline, then the others by name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Columns {
+    names: Vec<Arc<str>>,
+    lanes: BTreeMap<Arc<str>, Lane>,
+}
+
+/// The columns of one namespace.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Lane {
+    /// The column that promotes to each column; if there are several, the first.
+    before: Vec<Option<usize>>,
+    production: Vec<bool>,
+    first: Vec<bool>,
+    fault: Option<PipelineFault>,
+}
+
+impl Columns {
+    /// Reads the columns of a namespace, or of all namespaces, from the read model.
+    ///
+    /// The environments of a pipeline with a cycle are sorted by name. If a namespace has several
+    /// pipelines, the first by name gives the order. [`Columns::faults`] reports both faults.
+    pub fn of(world: &World, namespace: Option<&str>) -> Self {
+        Self::including(world, namespace, std::iter::empty())
+    }
+
+    /// Reads the columns like [`Columns::of`], and adds environments that the read model does not have.
+    pub fn including<'n>(
+        world: &World,
+        namespace: Option<&str>,
+        more: impl Iterator<Item = &'n str>,
+    ) -> Self {
+        let mut namespaces = world.namespaces();
+        namespaces.retain(|known| namespace.is_none_or(|wanted| wanted == &***known));
+        let mut columns = Self::default();
+        let mut others = Vec::new();
+        for namespace in &namespaces {
+            let pipeline = world.pipeline(namespace);
+            if let Some(Ok(order)) = pipeline.map(|pipeline| pipeline.order()) {
+                columns.add(order.into_iter());
+            }
+            others.extend(world.environment_names(namespace));
+            // A ReleasePin may name an environment that does not exist.
+            let pinned = world.pinned_environments(namespace).into_iter();
+            others.extend(pinned.map(|name| name.to_string()));
+        }
+        columns.add(others.iter().map(String::as_str));
+        columns.add(more);
+        for namespace in namespaces {
+            let lane = columns.lane(world, namespace);
+            columns.lanes.insert(Arc::clone(namespace), lane);
+        }
+        columns
+    }
+
+    fn add<'n>(&mut self, names: impl Iterator<Item = &'n str>) {
+        for name in names {
+            if self.position(name).is_none() {
+                self.names.push(name.into());
+            }
+        }
+    }
+
+    fn lane(&self, world: &World, namespace: &Arc<str>) -> Lane {
+        let pipeline = world.pipeline(namespace);
+        let firsts = pipeline.map(|pipeline| pipeline.first_environments());
+        let before = self.names.iter().map(|to| {
+            let pipeline = pipeline?;
+            self.names
+                .iter()
+                .position(|from| pipeline.is_path(from, to))
+        });
+        let production = self.names.iter().map(|name| {
+            let key = Key {
+                namespace: Arc::clone(namespace),
+                name: Arc::clone(name),
+            };
+            let environment = world.environment(&key);
+            environment.is_some_and(|environment| environment.spec.is_production)
+        });
+        let first = self.names.iter().map(|name| {
+            let firsts = firsts.as_ref();
+            firsts.is_some_and(|firsts| firsts.contains(&&**name))
+        });
+        Lane {
+            before: before.collect(),
+            production: production.collect(),
+            first: first.collect(),
+            fault: world.pipeline_fault(namespace),
+        }
+    }
+
+    /// Returns the names of the environments.
+    pub fn names(&self) -> &[Arc<str>] {
+        &self.names
+    }
+
+    /// Returns the column of an environment.
+    pub fn position(&self, environment: &str) -> Option<usize> {
+        self.names.iter().position(|name| **name == *environment)
+    }
+
+    /// Returns the column that promotes to another column in a namespace; if there are several, the
+    /// first.
+    pub fn before(&self, namespace: &str, column: usize) -> Option<usize> {
+        *self.lanes.get(namespace)?.before.get(column)?
+    }
+
+    /// Returns whether a column is a production environment in a namespace.
+    pub fn is_production(&self, namespace: &str, column: usize) -> bool {
+        let lane = self.lanes.get(namespace);
+        lane.is_some_and(|lane| lane.production.get(column) == Some(&true))
+    }
+
+    /// Returns whether a column is a first environment of the pipeline.
+    pub fn is_first(&self, namespace: &str, column: usize) -> bool {
+        let lane = self.lanes.get(namespace);
+        lane.is_some_and(|lane| lane.first.get(column) == Some(&true))
+    }
+
+    /// Returns the faults of the pipelines, by namespace.
+    pub fn faults(&self) -> impl Iterator<Item = &PipelineFault> {
+        self.lanes.values().filter_map(|lane| lane.fault.as_ref())
+    }
+}
+
+/// The health of a ReleasePin, from best to worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Health {
+    /// The effective release is ready.
+    Ready,
+    /// The health of the effective release is unknown.
+    Unknown,
+    /// The rollout is not finished.
+    Progressing,
+    /// The effective release does not exist.
+    Missing,
+    /// The rollout has failed.
+    Degraded,
+}
+
+impl Health {
+    /// All values, from best to worst.
+    pub const ALL: [Health; 5] = [
+        Self::Ready,
+        Self::Unknown,
+        Self::Progressing,
+        Self::Missing,
+        Self::Degraded,
+    ];
+
+    /// Reads the Ready condition of a ReleasePin, if the condition is about the release that is effective
+    /// at `now`; unknown if it is about another release.
+    pub fn told(pin: &Pin, now: Timestamp) -> Self {
+        match pin.judged(now) {
+            Some(ready) if &*ready.status == "True" => Self::Ready,
+            Some(ready) if &*ready.reason == condition::PROGRESSING => Self::Progressing,
+            Some(ready) if &*ready.status == "False" => Self::Degraded,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// Returns the word for the health.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ready => "Ready",
+            Self::Unknown => "Unknown",
+            Self::Progressing => "Progressing",
+            Self::Missing => "Missing",
+            Self::Degraded => "Degraded",
+        }
+    }
+
+    /// Returns whether a user has to act.
+    pub fn is_fault(self) -> bool {
+        matches!(self, Self::Missing | Self::Degraded)
+    }
+}
+
+/// The progress of a rollout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// The number of ready replicas.
+    pub ready: u32,
+    /// The number of all replicas.
+    pub of: u32,
+}
+
+impl Progress {
+    /// Parses `2 of 5 ready` in a message.
+    pub fn find(message: &str) -> Option<Self> {
+        message.match_indices(" of ").find_map(|(at, words)| {
+            let before = message.get(..at)?;
+            let figures = before.trim_end_matches(|c: char| c.is_ascii_digit());
+            let ready = before.get(figures.len()..)?.parse().ok()?;
+            let after = message.get(at + words.len()..)?;
+            let (of, rest) = after.split_once(' ')?;
+            let of = of.parse().ok()?;
+            rest.starts_with("ready").then_some(Self { ready, of })
+        })
+    }
+}
+
+impl std::fmt::Display for Progress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.ready, self.of)
+    }
+}
+
+/// The last good release, which a rollback would restore.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Good<'a> {
+    /// The release.
+    pub release: &'a str,
+    /// The short name.
+    pub label: &'a str,
+    /// The revision.
+    pub revision: i64,
+    /// The start of the revision.
+    pub since: Timestamp,
+    /// The end of the revision.
+    pub until: Option<Timestamp>,
+}
+
+/// The release of a component in an environment, as a cell shows it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cell<'a> {
+    /// The effective release.
+    pub release: &'a str,
+    /// The version, or the name if there is no version.
+    pub version: &'a str,
+    /// The short name: the version, or the name without the component's name.
+    pub label: &'a str,
+    /// The health according to the controller.
+    pub told: Health,
+    /// Whether the release does not exist.
+    pub missing: bool,
+    /// Whether the release is marked bad.
+    pub bad: bool,
+    /// The progress of the rollout, while it is not ready.
+    pub progress: Option<Progress>,
+    /// The reason and the message of the Ready condition, if the ReleasePin fails.
+    pub reason: Option<(&'a str, &'a str)>,
+    /// How many releases the previous environment is ahead.
+    pub behind: Option<usize>,
+    /// The holds, including expired holds.
+    pub holds: &'a [Hold],
+    /// The number of active holds.
+    pub held: usize,
+    /// The time since which the release is effective.
+    pub since: Option<Timestamp>,
+    /// The time of the last change of the Ready condition.
+    pub turned: Option<Timestamp>,
+    /// The GitOps tool that owns the ReleasePin.
+    pub gitops: Option<GitOps>,
+    /// The release in the releaseRef, if a hold fixes another release.
+    pub wanted: Option<&'a str>,
+    /// The last good release.
+    pub good: Option<Good<'a>>,
+}
+
+impl Cell<'_> {
+    /// Returns the health.
+    pub fn health(&self) -> Health {
+        match self.missing {
+            true => Health::Missing,
+            false => self.told,
+        }
+    }
+
+    /// Returns the number of expired holds.
+    pub fn expired(&self) -> usize {
+        self.holds.len().saturating_sub(self.held)
+    }
+
+    /// Returns the time of the last change of the release or the health.
+    pub fn changed(&self) -> Option<Timestamp> {
+        self.since.max(self.turned)
+    }
+}
+
+/// Returns a cell of the matrix; None if the component is not deployed there.
+pub fn cell<'w>(
+    world: &'w World,
+    columns: &Columns,
+    component: &Key,
+    column: usize,
+    now: Timestamp,
+) -> Option<Cell<'w>> {
+    let environment = columns.names.get(column)?;
+    let pin = world.pin_of(component, environment)?;
+    let mut cell = glance(world, columns, component, column, pin, now);
+    cell.good = good(world, pin, now);
+    Some(cell)
+}
+
+/// Returns a cell without the last good release, which costs more than the rest.
+pub fn glance<'w>(
+    world: &'w World,
+    columns: &Columns,
+    component: &Key,
+    column: usize,
+    pin: &'w Pin,
+    now: Timestamp,
+) -> Cell<'w> {
+    let release = pin.effective_release(now);
+    let named = Named::of(world, component, release);
+    let before = columns.before(&component.namespace, column);
+    let before = before.and_then(|before| columns.names.get(before));
+    let ahead = before.and_then(|before| world.pin_of(component, before));
+    let told = Health::told(pin, now);
+    let ready = pin.judged(now);
+    Cell {
+        release,
+        version: named.version.unwrap_or(release),
+        label: named.label,
+        told,
+        missing: named.missing,
+        bad: named.bad,
+        progress: ready
+            .filter(|_| told != Health::Ready)
+            .and_then(|ready| Progress::find(&ready.message)),
+        behind: ahead.and_then(|ahead| world.behind(pin, ahead, now)),
+        holds: &pin.holds,
+        held: pin.active_holds(now).count(),
+        since: since(&pin.moves, release),
+        reason: ready
+            .filter(|_| told == Health::Degraded)
+            .map(|ready| (&*ready.reason, &*ready.message)),
+        turned: ready.map(|ready| ready.since),
+        gitops: pin.gitops,
+        wanted: (*pin.release != *release).then_some(&*pin.release),
+        good: None,
+    }
+}
+
+/// Returns the row of a component: one cell per column.
+pub fn row<'w>(
+    world: &'w World,
+    columns: &Columns,
+    component: &Key,
+    now: Timestamp,
+) -> Vec<Option<Cell<'w>>> {
+    let all = 0..columns.names.len();
+    all.map(|column| cell(world, columns, component, column, now))
+        .collect()
+}
+
+/// Returns the last good release.
+pub fn good<'w>(world: &'w World, pin: &'w Pin, now: Timestamp) -> Option<Good<'w>> {
+    let found = rollback::last_good(world, pin, now)?;
+    let component = Key {
+        namespace: pin.key.namespace.clone(),
+        name: pin.component.clone(),
+    };
+    Some(Good {
+        release: &found.release,
+        label: Named::of(world, &component, &found.release).label,
+        revision: found.generation,
+        since: found.since,
+        until: found.until,
+    })
+}
+
+/// Returns the short name of a release: its version, or its name without the component's name.
+pub fn label<'w>(world: &'w World, component: &Key, release: &'w str) -> &'w str {
+    Named::of(world, component, release).label
+}
+
+/// The data of a release that the read model has by its name.
+pub(super) struct Named<'w> {
+    pub(super) version: Option<&'w str>,
+    pub(super) label: &'w str,
+    pub(super) missing: bool,
+    pub(super) bad: bool,
+}
+
+impl<'w> Named<'w> {
+    pub(super) fn of(world: &'w World, component: &Key, release: &'w str) -> Self {
+        let row = world.release(&Key {
+            namespace: component.namespace.clone(),
+            name: release.into(),
+        });
+        let version = row.and_then(|row| row.version.as_deref());
+        // Until the first list is complete, no release is reported as missing.
+        let listed = *world.freshness(Source::RELEASES) != Freshness::Loading;
+        Self {
+            version,
+            label: version.unwrap_or_else(|| short(release, &component.name)),
+            missing: row.is_none() && listed,
+            bad: row.is_some_and(|row| row.mark == Some(Verdict::Bad)),
+        }
+    }
+}
+
+/// Returns the name of a release without the component's name.
+fn short<'n>(release: &'n str, component: &str) -> &'n str {
+    let rest = release.strip_prefix(component);
+    let rest = rest.and_then(|rest| rest.strip_prefix('-'));
+    rest.filter(|rest| !rest.is_empty()).unwrap_or(release)
+}
+
+/// Returns the time since which a release runs: the start of its last consecutive revisions, because a
+/// hold also makes a revision.
+fn since(moves: &[Move], release: &str) -> Option<Timestamp> {
+    let last = moves.iter().rev();
+    let run = last.take_while(|ran| *ran.release == *release);
+    run.last().map(|ran| ran.since)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,32 @@
+//! ReleasePins: the release of a component in an environment, and the actions that change it.
+
+pub mod actions;
+pub mod apply;
+pub mod audit;
+pub mod catalog;
+pub mod claim;
+pub mod collect;
+pub mod compare;
+pub mod desk;
+#[cfg(test)]
+pub(crate) mod fixture;
+pub mod ledger;
+mod lookups;
+pub mod marking;
+pub mod matrix;
+pub mod ownership;
+pub mod past;
+pub mod plan;
+pub mod preview;
+pub mod recording;
+mod refusal;
+pub mod repository;
+pub mod revisions;
+pub mod rollout;
+pub mod rows;
+pub mod rules;
+pub mod since;
+pub mod stale;
+pub mod tables;
+
+pub use tables::{READ_BY_GC, READ_BY_MOVES, watches};

@@ -1,0 +1,226 @@
+//! The effect of a plan on its environment: manifests before and after, object by object.
+//!
+//! Nothing is written. A release that cannot be rendered with the environment's settings is found here,
+//! before any change.
+
+use std::sync::Arc;
+
+use kube::Client;
+use serde_json::Value;
+
+use super::catalog::{Catalog, CatalogError};
+use super::plan::Item;
+use crate::api::audit::ContentRef;
+use crate::api::{Definitions, Release, digest};
+use crate::engine::bodies::{Bodies, BodyError};
+use crate::engine::diff::{self, Diff};
+use crate::render::{self, Inputs, Library, RenderError, Rendered};
+use crate::resolve::git::Git;
+use crate::resolve::{self, ResolveError};
+
+/// The effect of a change, and the warnings.
+#[derive(Debug)]
+pub struct Preview {
+    /// The difference.
+    pub diff: Diff,
+    /// The hash of the manifests before and after, for the audit entry.
+    pub hash: String,
+    /// Warnings of the rendering.
+    pub warnings: Vec<String>,
+}
+
+/// The reason why a change cannot be rendered.
+#[derive(Debug, thiserror::Error)]
+pub enum PreviewError {
+    /// The release cannot be rendered with the environment's settings.
+    #[error("release {release} does not fit {environment}: {error}")]
+    DoesNotFit {
+        /// The release.
+        release: String,
+        /// The environment.
+        environment: String,
+        /// The error.
+        error: RenderError,
+    },
+    /// The release belongs to another component.
+    #[error("release {release} belongs to component {owner}, not to {component}")]
+    OfAnother {
+        /// The release.
+        release: String,
+        /// The component of the change.
+        component: String,
+        /// The component of the release.
+        owner: String,
+    },
+    /// The release cannot be resolved.
+    #[error("release {release}: {error}")]
+    Unresolved {
+        /// The release.
+        release: String,
+        /// The error.
+        error: ResolveError,
+    },
+    /// The release is not available.
+    #[error(transparent)]
+    Body(#[from] Arc<BodyError>),
+    /// The environment or its settings are not available.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// A request failed.
+    #[error(transparent)]
+    Target(#[from] kube::Error),
+}
+
+impl PreviewError {
+    /// Returns whether the release belongs to another component.
+    pub fn is_of_another(&self) -> bool {
+        matches!(self, Self::OfAnother { .. })
+    }
+}
+
+/// Renders the releases of one namespace; fetches each release once.
+pub struct Stage<'a> {
+    client: Client,
+    namespace: String,
+    git: &'a Git,
+    library: Library,
+    bodies: Bodies,
+}
+
+impl<'a> Stage<'a> {
+    /// Creates a renderer that has fetched nothing yet.
+    pub fn new(client: &Client, namespace: &str, git: &'a Git) -> Self {
+        Self {
+            client: client.clone(),
+            namespace: namespace.to_owned(),
+            git,
+            library: Library::new(),
+            bodies: Bodies::default(),
+        }
+    }
+
+    /// Adds a release that is not stored yet, to preview its effect.
+    pub fn suppose(&self, release: &Release) {
+        self.bodies.suppose(&self.namespace, release);
+    }
+
+    /// Renders the effect of the change of one ReleasePin on its environment.
+    pub async fn preview(
+        &self,
+        item: &Item,
+        options: &diff::Options,
+    ) -> Result<Preview, PreviewError> {
+        let catalog = self.catalog(&item.component, &item.environment).await?;
+        let mut warnings = Vec::new();
+        let place = (item.component.as_str(), item.environment.as_str());
+        let after = self
+            .render(&catalog, place, &item.to, &mut warnings)
+            .await?;
+        let before = match &item.from {
+            Some(from) if from.name == item.to.name => Some(after.clone()),
+            // The current release may be deleted or broken; a change to another release is still allowed.
+            Some(from) => self
+                .render(&catalog, place, from, &mut Vec::new())
+                .await
+                .ok(),
+            None => None,
+        };
+        if before.is_none() && item.from.is_some() {
+            warnings.push(
+                "the current release cannot be rendered, so every object is shown as new"
+                    .to_owned(),
+            );
+        }
+        let before = before.unwrap_or_default();
+        Ok(Preview {
+            diff: diff::diff(&objects(&before), &objects(&after), options),
+            hash: digest::of(&(before.hash(), after.hash())),
+            warnings,
+        })
+    }
+
+    /// Renders a release for an environment, with the current settings of the environment.
+    pub async fn rendered(
+        &self,
+        component: &str,
+        environment: &str,
+        release: &ContentRef,
+        warnings: &mut Vec<String>,
+    ) -> Result<Rendered, PreviewError> {
+        let catalog = self.catalog(component, environment).await?;
+        let place = (component, environment);
+        let rendered = self.render(&catalog, place, release, warnings).await;
+        warnings.extend(catalog.warnings());
+        rendered
+    }
+
+    /// Resolves a release in any storage form.
+    pub async fn definitions(
+        &self,
+        release: &ContentRef,
+        warnings: &mut Vec<String>,
+    ) -> Result<Definitions, PreviewError> {
+        let (name, uid) = (&release.name, release.uid.as_deref());
+        let spec = self
+            .bodies
+            .spec::<Release>(&self.client, &self.namespace, name, uid)
+            .await?;
+        let resolved = resolve::resolve(&spec, self.git).await;
+        let resolved = resolved.map_err(|error| PreviewError::Unresolved {
+            release: name.clone(),
+            error,
+        })?;
+        warnings.extend(resolved.warnings);
+        Ok(resolved.definitions)
+    }
+
+    async fn catalog(&self, component: &str, environment: &str) -> Result<Catalog, PreviewError> {
+        let mut catalog = Catalog::empty(&self.namespace);
+        catalog
+            .fetch_environment(&self.client, component, environment)
+            .await?;
+        Ok(catalog)
+    }
+
+    async fn render(
+        &self,
+        catalog: &Catalog,
+        (component, environment): (&str, &str),
+        release: &ContentRef,
+        warnings: &mut Vec<String>,
+    ) -> Result<Rendered, PreviewError> {
+        let definitions = self.definitions(release, warnings).await?;
+        let owner = definitions.component.metadata.name.as_deref();
+        let owner = owner.unwrap_or_default();
+        if owner != component {
+            return Err(PreviewError::OfAnother {
+                release: release.name.clone(),
+                component: component.to_owned(),
+                owner: owner.to_owned(),
+            });
+        }
+        let settings = catalog.settings(component, environment)?;
+        let inputs = Inputs {
+            definitions: &definitions,
+            settings: settings.as_ref(),
+            environment: &catalog.environment(environment)?,
+            namespace: &catalog.namespace,
+        };
+        let rendered = render::render(&inputs, &self.library);
+        let rendered = rendered.map_err(|error| PreviewError::DoesNotFit {
+            release: release.name.clone(),
+            environment: environment.to_owned(),
+            error,
+        })?;
+        warnings.extend(rendered.warnings.iter().map(ToString::to_string));
+        Ok(rendered)
+    }
+}
+
+/// Returns rendered resources as objects.
+pub fn objects(rendered: &Rendered) -> Vec<Value> {
+    let resources = rendered.resources.iter();
+    resources
+        .map(|resource| Value::Object(resource.object.clone()))
+        .collect()
+}

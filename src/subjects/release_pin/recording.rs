@@ -1,0 +1,162 @@
+//! Writes the audit entries of ReleasePins: the entry of a change after the change, and entries that are
+//! still missing from before.
+//!
+//! The name of an entry contains the ReleasePin and the generation. So two writers create the same entry
+//! only once, and after a lost answer the writer finds the entry by its name.
+
+use jiff::Timestamp;
+use kube::api::{Api, ListParams, PostParams};
+use kube::{Client, ResourceExt};
+
+use super::audit::{self, Recorder};
+use crate::api::audit::AuditEntry;
+use crate::api::{ReleasePin, names};
+use crate::engine::repeat::{ATTEMPTS, is_ambiguous, pause, repeat};
+use crate::engine::whoami;
+
+/// The page size.
+const PAGE: u32 = if cfg!(test) { 3 } else { 500 };
+
+/// Writes audit entries under our user name, according to the server.
+pub struct Scribe {
+    entries: Api<AuditEntry>,
+    by: String,
+    now: Timestamp,
+}
+
+impl Scribe {
+    /// Asks the server for our user name.
+    pub async fn new(
+        client: &Client,
+        namespace: &str,
+        now: Timestamp,
+    ) -> Result<Self, kube::Error> {
+        let by = whoami::ask(client, &|| now).await?.user;
+        Ok(Self::of(client, namespace, by, now))
+    }
+
+    /// Creates a recorder with a known user name.
+    pub fn of(client: &Client, namespace: &str, by: String, now: Timestamp) -> Self {
+        Self {
+            entries: Api::namespaced(client.clone(), namespace),
+            by,
+            now,
+        }
+    }
+
+    /// Returns our user name, according to the server.
+    pub fn by(&self) -> &str {
+        &self.by
+    }
+
+    /// Writes the missing entries of a ReleasePin, and returns the newest entry of its chain.
+    pub async fn record(&self, pin: &ReleasePin) -> Result<Option<AuditEntry>, kube::Error> {
+        let recorder = Recorder {
+            by: &self.by,
+            now: self.now,
+            releases: &[],
+        };
+        // The first edit of a ReleasePin usually has no entry: write it without a lookup first; a
+        // conflict leads to the lookup.
+        let first = pin.metadata.generation == Some(1) && matches!(pin.operation(), Ok(None));
+        let mut newest = match first {
+            true => None,
+            false => self.newest(pin).await?,
+        };
+        let mut attempt = 0;
+        loop {
+            // A ReleasePin that is not stored yet has no chain.
+            let Ok(missing) = audit::missing(pin, newest.as_ref(), &recorder) else {
+                return Ok(None);
+            };
+            attempt += 1;
+            let failed = match self.write(missing, &mut newest).await {
+                Ok(()) => return Ok(newest),
+                Err(error) if attempt >= ATTEMPTS => return Err(error),
+                Err(error) => error,
+            };
+            match &failed {
+                // Another client wrote the entry first.
+                kube::Error::Api(status) if status.code == 409 => {}
+                error if is_ambiguous(error) => pause(attempt).await,
+                _ => return Err(failed),
+            }
+            newest = self.newest(pin).await?;
+        }
+    }
+
+    async fn write(
+        &self,
+        missing: Vec<AuditEntry>,
+        newest: &mut Option<AuditEntry>,
+    ) -> Result<(), kube::Error> {
+        for entry in missing {
+            *newest = Some(self.entries.create(&PostParams::default(), &entry).await?);
+        }
+        Ok(())
+    }
+
+    /// Finds the entry of one generation of a ReleasePin.
+    pub async fn entry(
+        &self,
+        pin: &str,
+        uid: &str,
+        generation: i64,
+    ) -> Result<Option<AuditEntry>, kube::Error> {
+        let name = names::audit_entry(pin, uid, generation);
+        let found = repeat(|| self.entries.get_opt(&name)).await?;
+        Ok(found.filter(|entry| entry.spec.subject.uid.as_deref() == Some(uid)))
+    }
+
+    /// Finds the newest entry of a ReleasePin's chain: usually that of its generation, or of the
+    /// generation before.
+    async fn newest(&self, pin: &ReleasePin) -> Result<Option<AuditEntry>, kube::Error> {
+        let (name, uid) = (pin.name_any(), pin.uid().unwrap_or_default());
+        let generation = pin.metadata.generation.unwrap_or_default();
+        for recent in [generation, generation - 1]
+            .into_iter()
+            .filter(|at| *at > 0)
+        {
+            if let Some(entry) = self.entry(&name, &uid, recent).await? {
+                return Ok(Some(entry));
+            }
+        }
+        match generation {
+            // There is no entry before the first generation.
+            ..=1 => Ok(None),
+            _ => self.last(&name, &uid).await,
+        }
+    }
+
+    /// Reads a chain page by page and keeps only its newest entry.
+    async fn last(&self, name: &str, uid: &str) -> Result<Option<AuditEntry>, kube::Error> {
+        let chain = ListParams::default().fields(&format!("spec.subject.name={name}"));
+        let mut page = chain.clone().limit(PAGE);
+        let mut newest: Option<AuditEntry> = None;
+        loop {
+            let list = match repeat(|| self.entries.list(&page)).await {
+                // The continue token has expired.
+                Err(kube::Error::Api(status))
+                    if status.code == 410 && page.continue_token.is_some() =>
+                {
+                    page = chain.clone().limit(PAGE);
+                    continue;
+                }
+                list => list?,
+            };
+            let own = list.items.into_iter();
+            let own = own.filter(|entry| entry.spec.subject.uid.as_deref() == Some(uid));
+            newest = newest.into_iter().chain(own).max_by_key(place);
+            match list.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => page = page.continue_token(&token),
+                None => return Ok(newest),
+            }
+        }
+    }
+}
+
+/// Returns the sort key of an entry. A checkpoint comes after the entry of its revision, which it
+/// replaces.
+fn place(entry: &AuditEntry) -> (i64, bool) {
+    (entry.spec.revision, entry.spec.checkpoint.is_some())
+}

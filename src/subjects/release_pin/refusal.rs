@@ -1,0 +1,630 @@
+//! The reasons why rules refuse an action, and the next step after each of them.
+
+use jiff::Timestamp;
+
+use crate::api::environment::PipelineFault;
+use crate::engine::ownership::GitOps;
+use crate::text::{self, quoted};
+
+/// The hint for a promotion in spite of [`Refusal::Unready`].
+pub const UNREADY_ANYWAY: &str = "--unready promotes a release that is not ready";
+
+/// The reason why an action is not planned.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Refusal {
+    /// The component does not exist.
+    #[error("component {component} does not exist{}", instead(.known))]
+    NoComponent {
+        /// The component.
+        component: String,
+        /// The existing components.
+        known: Vec<String>,
+    },
+    /// The environment does not exist.
+    #[error("environment {environment} does not exist{}", instead(.known))]
+    NoEnvironment {
+        /// The environment.
+        environment: String,
+        /// The existing environments.
+        known: Vec<String>,
+    },
+    /// The component is not deployed in the environment.
+    #[error("{component} is not deployed in {environment}")]
+    NoPin {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+        /// The first step towards a deployment there.
+        step: Step,
+    },
+    /// The ReleasePin is in a file that is not checked out, or that cannot be read.
+    #[error("the release of {component} in {environment} is not known: {why}")]
+    NotRead {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+        /// The problem of the file.
+        why: String,
+    },
+    /// Another component and environment already have a ReleasePin of this name.
+    #[error("ReleasePin {name} belongs to {component} in {environment}")]
+    NameTaken {
+        /// The name.
+        name: String,
+        /// The other component.
+        component: String,
+        /// The other environment.
+        environment: String,
+    },
+    /// There is nothing to promote.
+    #[error("nothing is deployed in {environment}")]
+    Nothing {
+        /// The source environment.
+        environment: String,
+    },
+    /// The release does not exist.
+    #[error("release {release} does not exist{}", instead(.known))]
+    NoRelease {
+        /// The release.
+        release: String,
+        /// The newest releases of the component.
+        known: Vec<String>,
+    },
+    /// The release belongs to another component.
+    #[error("release {release} belongs to component {owner}, not to {component}")]
+    OfAnother {
+        /// The release.
+        release: String,
+        /// The component of the action.
+        component: String,
+        /// The component of the release.
+        owner: String,
+    },
+    /// The release is marked bad.
+    #[error("release {release} is marked bad")]
+    Bad {
+        /// The release.
+        release: String,
+    },
+    /// The release is being deleted.
+    #[error("release {release} is being deleted")]
+    Deleting {
+        /// The release.
+        release: String,
+    },
+    /// The pipeline has no path between the environments.
+    #[error("the pipeline has no path from {from} to {to}")]
+    NoPath {
+        /// The source environment.
+        from: String,
+        /// The target environment.
+        to: String,
+        /// The targets of the paths from the source environment.
+        leads: Vec<String>,
+    },
+    /// A promotion path leads to the environment.
+    #[error("{environment} is not a first environment of the pipeline")]
+    NotFirst {
+        /// The environment.
+        environment: String,
+        /// The environments without a path into them.
+        first: Vec<String>,
+    },
+    /// The namespace has no pipeline.
+    #[error("namespace {namespace} has no DeploymentPipeline, so there are no promotion paths")]
+    NoPipeline {
+        /// The namespace.
+        namespace: String,
+    },
+    /// The pipeline has a cycle, or the namespace has several pipelines.
+    #[error(transparent)]
+    Pipeline(#[from] PipelineFault),
+    /// The pipelines of a namespace have different retentions.
+    #[error("the DeploymentPipelines of namespace {namespace} ({}) disagree about retention", .pipelines.join(", "))]
+    RetentionDiffers {
+        /// The namespace.
+        namespace: String,
+        /// The names of the pipelines.
+        pipelines: Vec<String>,
+    },
+    /// A ReleasePin names a release that does not exist: more releases or ReleasePins may be lost.
+    #[error("ReleasePin {pin} names release {release}, which does not exist")]
+    ReleaseLost {
+        /// The ReleasePin.
+        pin: String,
+        /// The release.
+        release: String,
+    },
+    /// A RenderedRelease has lost its ReleasePin, so it is unknown which releases its workloads need.
+    #[error("the RenderedRelease {rendered} runs, and its ReleasePin does not exist")]
+    Unpinned {
+        /// The RenderedRelease.
+        rendered: String,
+    },
+    /// The release is not ready in the source environment.
+    #[error("{component} is not ready in {environment}: {why}")]
+    Unready {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+        /// The state of the release.
+        why: String,
+    },
+    /// A hold blocks the change.
+    #[error("{component} in {environment} is held at {release} ({holds})")]
+    Held {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+        /// The held release.
+        release: String,
+        /// Owner, reason and end of the holds.
+        holds: String,
+        /// The ids of these holds, if the ReleasePin has several; an expired hold counts.
+        ids: Vec<String>,
+    },
+    /// A GitOps tool owns the ReleasePin.
+    #[error("{} owns {component} in {environment} and would revert a change made here", .tool.name())]
+    OwnedByGit {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+        /// The release of the action.
+        release: String,
+        /// The tool.
+        tool: GitOps,
+    },
+    /// The environment requires a reason.
+    #[error("{environment} requires a reason for every change")]
+    NoReason {
+        /// The environment.
+        environment: String,
+    },
+    /// A bad mark needs a reason, and so does the good mark that replaces one.
+    #[error("marking {release} {verdict} needs a reason")]
+    NoNote {
+        /// The release.
+        release: String,
+        /// Bad or good.
+        verdict: &'static str,
+    },
+    /// The data is stale.
+    #[error("the data of {what} is stale: the watch was disconnected at {since} ({why})")]
+    Stale {
+        /// The kind of the data.
+        what: &'static str,
+        /// The time since which it is stale.
+        since: Timestamp,
+        /// The error of the watch.
+        why: String,
+    },
+    /// The cluster does not have kinds that the action needs.
+    #[error("the cluster does not have the kinds {kinds}: bowline is not installed there")]
+    KindsAbsent {
+        /// The kinds.
+        kinds: String,
+    },
+    /// The first list is not complete yet.
+    #[error("the {what} are still loading")]
+    Loading {
+        /// The kind of the data.
+        what: &'static str,
+    },
+    /// There is no last good release.
+    #[error(
+        "{component} has no earlier release in {environment} that was healthy when it was replaced{}", skipped(.bad)
+    )]
+    NoLastGood {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+        /// The releases that were healthy and are marked bad, the newest first.
+        bad: Vec<MarkedBad>,
+    },
+    /// The controller has not observed the newest change, so the last good release is unknown.
+    #[error(
+        "the controller has not observed the latest change of {component} in {environment}, so the last good release is not known"
+    )]
+    NotObserved {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+    },
+    /// No controller runs, so the health of releases is unknown.
+    #[error(
+        "no controller runs ({why}), so the last good release of {component} in {environment} is not known"
+    )]
+    NoController {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+        /// The reason why bowline knows that no controller runs.
+        why: String,
+    },
+    /// The revision does not exist.
+    #[error("{component} has no revision {revision} in {environment}{}", instead(.known))]
+    NoRevision {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+        /// The revision.
+        revision: i64,
+        /// The known revisions.
+        known: Vec<String>,
+    },
+    /// The retention of the pipeline is not valid.
+    #[error("the retention of the DeploymentPipeline is not valid: minAge: {why}")]
+    BadRetention {
+        /// The error.
+        why: String,
+    },
+    /// The last action created the ReleasePin.
+    #[error(
+        "the last action was the first deployment of {component} in {environment}: there is no earlier state"
+    )]
+    NothingBefore {
+        /// The ReleasePin.
+        pin: String,
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+    },
+    /// The clone is shallow, so the state before the last action is unknown.
+    #[error(
+        "this clone ends here, so the state of {component} in {environment} before the last action is not known"
+    )]
+    CloneEnds {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+    },
+    /// The audit trail does not contain the previous revision.
+    #[error("revision {revision} of {component} in {environment} is not recorded")]
+    NotOnRecord {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+        /// The revision.
+        revision: i64,
+    },
+    /// The ReleasePin has no hold.
+    #[error("{component} has no hold in {environment}")]
+    NoHold {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+    },
+    /// The named hold does not exist.
+    #[error("{component} has no hold {id} in {environment}{}", instead(.known))]
+    NoSuchHold {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+        /// The id of the hold.
+        id: String,
+        /// The ids of the existing holds.
+        known: Vec<String>,
+    },
+    /// The ReleasePin has several holds, and the user named none of them.
+    #[error("{component} has {} holds in {environment}: name one{}", .holds.len(), lines(.holds))]
+    SeveralHolds {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+        /// Id, owner, reason and end of each hold.
+        holds: Vec<String>,
+    },
+}
+
+/// The first step towards a deployment of a component in an environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Deploy it in this first environment of the pipeline.
+    Deploy {
+        /// The environment.
+        environment: String,
+    },
+    /// Promote it from an environment where it is deployed.
+    Promote {
+        /// The source environment.
+        from: String,
+        /// The target environment.
+        to: String,
+    },
+}
+
+impl Step {
+    /// Returns the environment in which the component is deployed after the step.
+    fn target(&self) -> &str {
+        match self {
+            Self::Deploy { environment } => environment,
+            Self::Promote { to, .. } => to,
+        }
+    }
+
+    fn command(&self, component: &str) -> String {
+        let component = quoted(component);
+        match self {
+            Self::Deploy { environment } => {
+                format!(
+                    "bowline deploy {component} --environment {}",
+                    quoted(environment)
+                )
+            }
+            Self::Promote { from, to } => {
+                let (from, to) = (quoted(from), quoted(to));
+                format!("bowline promote {component} --from {from} --to {to}")
+            }
+        }
+    }
+}
+
+/// A release that is marked bad.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarkedBad {
+    /// The release.
+    pub release: String,
+    /// The user and the reason of the mark; None if they are not known.
+    pub why: Option<String>,
+}
+
+impl MarkedBad {
+    fn words(&self) -> String {
+        match &self.why {
+            Some(why) => format!("{} ({why})", self.release),
+            None => self.release.clone(),
+        }
+    }
+}
+
+/// Lists the healthy releases that are marked bad, if there are any.
+fn skipped(bad: &[MarkedBad]) -> String {
+    let words: Vec<String> = bad.iter().map(MarkedBad::words).collect();
+    match words.is_empty() {
+        true => String::new(),
+        false => format!(
+            " and is not marked bad; marked bad: {}",
+            text::line(&words.join(", "))
+        ),
+    }
+}
+
+/// Puts each text on a line of its own.
+fn lines(texts: &[String]) -> String {
+    let lines = texts.iter().map(|one| format!("\n  {}", text::line(one)));
+    lines.collect()
+}
+
+/// Lists the known names, if there are any.
+fn instead(names: &[String]) -> String {
+    match names.is_empty() {
+        true => String::new(),
+        false => format!("; known: {}", text::line(&names.join(", "))),
+    }
+}
+
+impl Refusal {
+    /// Returns whether a rule refuses the action. Otherwise an object is missing.
+    pub fn is_rule(&self) -> bool {
+        matches!(
+            self,
+            Self::Bad { .. }
+                | Self::ReleaseLost { .. }
+                | Self::Unpinned { .. }
+                | Self::OfAnother { .. }
+                | Self::NameTaken { .. }
+                | Self::NoPath { .. }
+                | Self::NoPipeline { .. }
+                | Self::Pipeline(_)
+                | Self::RetentionDiffers { .. }
+                | Self::NotFirst { .. }
+                | Self::Unready { .. }
+                | Self::Held { .. }
+                | Self::OwnedByGit { .. }
+                | Self::NoReason { .. }
+                | Self::NoNote { .. }
+                | Self::NoLastGood { .. }
+                | Self::NotObserved { .. }
+                | Self::NoController { .. }
+                | Self::NothingBefore { .. }
+                | Self::CloneEnds { .. }
+                | Self::NotRead { .. }
+                | Self::NotOnRecord { .. }
+                | Self::KindsAbsent { .. }
+        )
+    }
+
+    /// Returns whether the last good release is unknown, so that the user has to name a release.
+    pub fn is_about_last_good(&self) -> bool {
+        matches!(
+            self,
+            Self::NoLastGood { .. } | Self::NotObserved { .. } | Self::NoController { .. }
+        )
+    }
+
+    /// Returns whether the action becomes possible once a controller has run.
+    pub fn waits_for_controller(&self) -> bool {
+        matches!(
+            self,
+            Self::Unready { .. } | Self::NotObserved { .. } | Self::NoController { .. }
+        )
+    }
+
+    /// Returns whether the data is stale.
+    pub fn is_stale(&self) -> bool {
+        matches!(self, Self::Stale { .. } | Self::Loading { .. })
+    }
+
+    /// Returns the next step of a user on the command line. `aim` adds the target to a command, so that
+    /// the command works from any directory and context.
+    pub fn hint(&self, aim: &dyn Fn(&str) -> String) -> Option<String> {
+        let at = |component: &str, environment: &str| {
+            format!(
+                "{} --environment {}",
+                quoted(component),
+                quoted(environment)
+            )
+        };
+        Some(match self {
+            Self::NoPin {
+                component,
+                environment,
+                step,
+            } => {
+                let command = aim(&step.command(component));
+                match step.target() == environment {
+                    true => format!("to deploy it there: {command}"),
+                    false => format!("to deploy it there, begin with: {command}"),
+                }
+            }
+            Self::NameTaken { .. } => {
+                "bowline names a ReleasePin COMPONENT-ENVIRONMENT; rename the component or the environment"
+                    .to_owned()
+            }
+            Self::ReleaseLost { .. } => {
+                "create the release again, or move the ReleasePin to one that exists: bowline deploy, bowline rollback"
+                    .to_owned()
+            }
+            Self::Unpinned { rendered } => {
+                let delete = format!(
+                    "bowline delete releases.core.choreo.dev {}",
+                    quoted(rendered)
+                );
+                format!(
+                    "create the ReleasePin {rendered} again, or remove its workloads: {}",
+                    aim(&delete)
+                )
+            }
+            Self::NoRelease { .. } => {
+                format!("{} lists all releases", aim("bowline release list"))
+            }
+            Self::Bad { release } => {
+                let good = format!("bowline mark good {} --reason TEXT", quoted(release));
+                format!("choose another release; if this one is good: {}", aim(&good))
+            }
+            Self::Deleting { .. } => "choose another release".to_owned(),
+            Self::NoPath { from, leads, .. } => match leads.is_empty() {
+                true => format!(
+                    "no path starts at {from}; --skip-path with --reason overrides this"
+                ),
+                false => format!(
+                    "the paths from {from} lead to {}; --skip-path with --reason overrides this",
+                    leads.join(", ")
+                ),
+            },
+            Self::NotFirst { first, .. } if first.is_empty() => {
+                "the pipeline has no paths; --skip-path with --reason overrides this".to_owned()
+            }
+            Self::NotFirst { first, .. } => format!(
+                "deploy to {} and promote from there; --skip-path with --reason overrides this",
+                first.join(" or ")
+            ),
+            Self::NoPipeline { .. } => {
+                "apply a DeploymentPipeline, or use --skip-path with --reason".to_owned()
+            }
+            Self::Unready { .. } => format!("wait until it is ready; {UNREADY_ANYWAY}"),
+            Self::Held {
+                component,
+                environment,
+                ids,
+                ..
+            } => {
+                let unpin = format!("bowline unpin {}", at(component, environment));
+                match ids.is_empty() {
+                    true => aim(&unpin),
+                    false => {
+                        let each = ids.iter();
+                        let each = each.map(|id| aim(&format!("{unpin} --hold {}", quoted(id))));
+                        each.collect::<Vec<_>>().join("; ")
+                    }
+                }
+            }
+            Self::OwnedByGit {
+                component,
+                environment,
+                release,
+                ..
+            } => format!(
+                "change it in git: bowline --repo DIR deploy {} --release {}",
+                at(component, environment),
+                quoted(release)
+            ),
+            Self::NoReason { .. } | Self::NoNote { .. } => "add --reason".to_owned(),
+            Self::KindsAbsent { .. } => format!("{} installs the kinds", aim("bowline install")),
+            Self::Stale { .. } | Self::Loading { .. } => "try again in a moment".to_owned(),
+            Self::NoLastGood {
+                component,
+                environment,
+                bad,
+            } if let [newest, ..] = bad.as_slice() => {
+                let release = &newest.release;
+                let good = format!("bowline mark good {} --reason TEXT", quoted(release));
+                let history = aim(&format!("bowline history {}", at(component, environment)));
+                format!(
+                    "if {release} is good: {}; otherwise name a release that is not marked bad with --to RELEASE: {history} lists them",
+                    aim(&good)
+                )
+            }
+            Self::NoLastGood {
+                component,
+                environment,
+                ..
+            }
+            | Self::NotObserved {
+                component,
+                environment,
+                ..
+            }
+            | Self::NoController {
+                component,
+                environment,
+                ..
+            } => {
+                let history = aim(&format!("bowline history {}", at(component, environment)));
+                format!("name the release with --to RELEASE or --to-revision N; {history} lists them")
+            }
+            Self::NothingBefore { pin, .. } => {
+                let delete = format!("bowline delete releasepins.openchoreo.dev {}", quoted(pin));
+                format!("to remove it: {}", aim(&delete))
+            }
+            Self::CloneEnds { .. } => "git fetch --unshallow fetches the rest".to_owned(),
+            Self::NotRead { .. } => {
+                let check = aim("bowline check");
+                format!("correct the file, or check it out; {check} lists the problems")
+            }
+            Self::NotOnRecord {
+                component,
+                environment,
+                ..
+            } => {
+                let history = aim(&format!("bowline history {}", at(component, environment)));
+                format!("{history} lists the revisions; rollback --to RELEASE chooses one")
+            }
+            Self::BadRetention { .. } => "correct it, or use --min-age".to_owned(),
+            Self::SeveralHolds { .. } => "name one with --hold ID".to_owned(),
+            Self::NoSuchHold { known, .. } if !known.is_empty() => {
+                "name one with --hold ID".to_owned()
+            }
+            Self::Pipeline(fault) => fault.hint(),
+            Self::RetentionDiffers { .. } => {
+                "delete one of them, or give both --keep and --min-age".to_owned()
+            }
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,407 @@
+//! The steps from a proposal to its commit and push, which both front ends share.
+//!
+//! Nothing here asks the user or prints: notes for the user are returned.
+
+use std::collections::BTreeSet;
+
+use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt};
+
+use super::{Collected, Proposal, ProposeError, Unfounded, propose};
+use crate::api::ReleasePin;
+use crate::connect::{Connection, Repository};
+use crate::engine::pages;
+use crate::engine::whoami::Clock;
+use crate::git::commit::{CommitError, Made};
+use crate::git::push::PushError;
+use crate::git::{GitError, WorkTree, check_branch_name};
+use crate::gitops::tree::TreeError;
+use crate::subjects::release_pin::apply;
+use crate::subjects::release_pin::desk::Draft;
+use crate::text;
+
+/// The repository of a connection, and its commit options.
+pub struct Commits<'a> {
+    /// The repository.
+    pub repository: &'a Repository,
+    /// Reads the objects of the files.
+    client: &'a Client,
+    readonly: Option<&'a str>,
+}
+
+/// What bowline does with the remote before a plan whose commit will be pushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BeforePlan {
+    /// Fetch, and refuse if the remote has commits that are not in the clone.
+    Fetch,
+    /// Only check that the remote exists: a rollback does not wait for the network.
+    NameRemote,
+}
+
+/// A commit and its push.
+#[derive(Debug)]
+pub struct Committed {
+    /// The commit, as read from the repository.
+    pub made: Made,
+    /// Whether a cluster beside the repository reports the rollout.
+    pub observed: bool,
+    /// Notes about an interrupted commit, about hooks, and about faults after the commit.
+    pub notes: Vec<String>,
+    /// The result of the push; None if the user did not ask for a push.
+    pub pushed: Option<Result<Pushed, NotCommitted>>,
+}
+
+impl Committed {
+    /// Returns the short id of the commit.
+    pub fn short(&self) -> &str {
+        self.made.commit.get(..12).unwrap_or(&self.made.commit)
+    }
+
+    /// Describes the commit.
+    pub fn words(&self) -> String {
+        let (short, branch) = (self.short(), &self.made.branch);
+        let subject = text::line(&self.made.subject);
+        format!("committed {short} on {branch}: {subject}")
+    }
+}
+
+/// A branch that was pushed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pushed {
+    /// The branch.
+    pub branch: String,
+    /// The remote.
+    pub remote: String,
+}
+
+impl Pushed {
+    /// Describes the push.
+    pub fn words(&self) -> String {
+        format!("pushed {} to {}", self.branch, self.remote)
+    }
+}
+
+/// The reason why nothing was committed, or why the commit was not pushed.
+#[derive(Debug, thiserror::Error)]
+pub enum NotCommitted {
+    /// The connection is read-only.
+    #[error("read-only: {0}")]
+    ReadOnly(String),
+    /// A file cannot be edited.
+    #[error(transparent)]
+    Propose(#[from] ProposeError),
+    /// Git, or the state of the work tree, prevents the commit.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    /// A fact of the plan has changed.
+    #[error("{0}, so nothing was changed")]
+    Stale(String),
+    /// The branch does not have an object that the commit depends on.
+    #[error(transparent)]
+    Unfounded(#[from] Unfounded),
+    /// The remote has commits that are not in the clone, so the push would be rejected.
+    #[error("{remote} is {commits} {} ahead on {branch}, so nothing was changed", noun(*.commits))]
+    Behind {
+        /// The remote.
+        remote: String,
+        /// The branch.
+        branch: String,
+        /// The number of these commits.
+        commits: u64,
+        /// The command that merges them into the clone.
+        way: String,
+    },
+    /// The fetch failed.
+    #[error("{0}, so nothing was changed")]
+    Unseen(PushError),
+    /// The branch could not be pushed.
+    #[error(transparent)]
+    Push(#[from] PushError),
+    /// The files could not be read.
+    #[error(transparent)]
+    Files(#[from] TreeError),
+    /// A request failed.
+    #[error(transparent)]
+    Target(#[from] kube::Error),
+    /// The program ended during the work.
+    #[error("interrupted: {0}")]
+    Interrupted(String),
+}
+
+/// Describes a ReleasePin that names a release of the collection; None if there is none.
+fn named(pins: &[ReleasePin], collected: &Collected<'_>) -> Option<String> {
+    let going = collected.going.iter().map(|found| &found.key);
+    let going: BTreeSet<(&str, &str)> = going.map(|key| (&*key.namespace, &*key.name)).collect();
+    pins.iter().find_map(|pin| {
+        let namespace = pin.metadata.namespace.as_deref().unwrap_or_default();
+        let mut named = pin.spec.named_releases();
+        let release = named.find(|release| going.contains(&(namespace, release)))?;
+        let pin = pin.name_any();
+        Some(format!(
+            "{pin} names {release} now; it changed after the plan was made"
+        ))
+    })
+}
+
+fn noun(commits: u64) -> &'static str {
+    if commits == 1 { "commit" } else { "commits" }
+}
+
+/// Returns the command that brings the commits of a remote branch into the clone.
+fn catch_up(work: &WorkTree, remote: &str, branch: &str) -> Result<String, GitError> {
+    let quoted = text::quoted;
+    let pull = format!("git pull --rebase {} {}", quoted(remote), quoted(branch));
+    if work.state()?.branch.as_deref() == Some(branch) {
+        return Ok(pull);
+    }
+    let own = format!("refs/heads/{branch}");
+    let apart = work.commit_of(&own)?.is_some() && !work.is_within(&own, "FETCH_HEAD")?;
+    Ok(match apart {
+        true => format!("git switch {} and {pull}", quoted(branch)),
+        false => {
+            let refs = quoted(&format!("{branch}:{branch}"));
+            format!("git fetch {} {refs}", quoted(remote))
+        }
+    })
+}
+
+impl From<GitError> for NotCommitted {
+    fn from(error: GitError) -> Self {
+        Self::Commit(CommitError::Git(error))
+    }
+}
+
+impl NotCommitted {
+    /// Returns the hint for the user.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Propose(error) => error.hint().map(str::to_owned),
+            Self::Commit(error) => error.hint(),
+            Self::Push(error) => error.hint(),
+            Self::Unfounded(unfounded) => Some(unfounded.hint()),
+            Self::Behind { way, .. } => Some(format!("{way}, then run the command again")),
+            Self::Unseen(PushError::Unreachable { .. }) => {
+                Some("try again, or leave out --push and push the commit later".to_owned())
+            }
+            Self::Unseen(error) => error.hint(),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Commits<'a> {
+    /// Returns the repository of a connection; None for another target.
+    pub fn of(connection: &'a Connection) -> Option<Self> {
+        Some(Self {
+            repository: connection.repository.as_ref()?,
+            client: &connection.client,
+            readonly: connection.readonly.as_deref(),
+        })
+    }
+
+    /// Prepares a plan: reads all files, cleans up after an interrupted action, and, if the commit will
+    /// be pushed, fetches from or checks the remote as `remote` says. Returns a message about the
+    /// interrupted action.
+    pub async fn begin(&self, remote: BeforePlan) -> Result<Option<String>, NotCommitted> {
+        if let Some(branch) = &self.repository.branch {
+            check_branch_name(branch)?;
+        }
+        self.repository.whole().await?;
+        if self.readonly.is_some() {
+            return Ok(None);
+        }
+        let recovered = self.recover().await?;
+        match (self.repository.push, remote) {
+            (false, _) => {}
+            (true, BeforePlan::Fetch) => self.fetch().await?,
+            (true, BeforePlan::NameRemote) => self.name_remote().await?,
+        }
+        Ok(recovered)
+    }
+
+    /// Returns an error if the remote does not exist; sends no request to it.
+    async fn name_remote(&self) -> Result<(), NotCommitted> {
+        let Some(branch) = self.branch().await? else {
+            return Ok(());
+        };
+        let named = self.repository.remote.clone();
+        self.with_git(move |work| Ok(work.remote(named.as_deref(), &branch).map(drop)?))
+            .await
+    }
+
+    async fn recover(&self) -> Result<Option<String>, NotCommitted> {
+        if self.repository.tree.work().interrupted().is_none() {
+            return Ok(None);
+        }
+        let interrupted = self
+            .with_git(|work| {
+                let (turn, interrupted) = work.turn()?;
+                drop(turn);
+                Ok::<_, NotCommitted>(interrupted)
+            })
+            .await?;
+        self.repository.sync().await?;
+        Ok(interrupted.map(|interrupted| interrupted.to_string()))
+    }
+
+    /// Fetches, and returns an error if the remote has commits that are not in the clone.
+    async fn fetch(&self) -> Result<(), NotCommitted> {
+        let Some(branch) = self.branch().await? else {
+            return Ok(());
+        };
+        let named = self.repository.remote.clone();
+        self.with_git(move |work| {
+            let remote = work.remote(named.as_deref(), &branch)?;
+            match work.fetch(&remote, &branch) {
+                Ok(0) => Ok(()),
+                Ok(commits) => Err(NotCommitted::Behind {
+                    way: catch_up(work, &remote, &branch)?,
+                    remote,
+                    branch,
+                    commits,
+                }),
+                Err(error) => Err(NotCommitted::Unseen(error)),
+            }
+        })
+        .await
+    }
+
+    /// Returns the branch of new commits; None if no branch is checked out.
+    async fn branch(&self) -> Result<Option<String>, NotCommitted> {
+        match &self.repository.branch {
+            Some(branch) => {
+                check_branch_name(branch)?;
+                Ok(Some(branch.clone()))
+            }
+            None => {
+                let state = self.with_git(|work| Ok::<_, NotCommitted>(work.state()?));
+                Ok(state.await?.branch)
+            }
+        }
+    }
+
+    /// Returns an error if the proposal cannot be committed now, or if a change that is reported as
+    /// already made is not committed.
+    pub async fn admits(&self, proposal: &Proposal) -> Result<(), NotCommitted> {
+        let (own, branch) = (proposal.clone(), self.repository.branch.clone());
+        self.with_git(move |work| {
+            let branch = branch.as_deref();
+            if !own.edits.is_empty() {
+                work.admits(&own.wanted(branch))?;
+            }
+            own.grounds.check(work, branch)
+        })
+        .await
+    }
+
+    /// Commits changes of ReleasePins, if their facts are still true.
+    pub async fn moves(
+        &self,
+        draft: &Draft,
+        proposal: &Proposal,
+        clock: Clock<'_>,
+    ) -> Result<Committed, NotCommitted> {
+        self.repository.sync().await?;
+        if draft.unmade().is_none() {
+            let broken = apply::broken(self.client, &draft.plan, clock).await?;
+            if let Some(what) = broken.into_iter().next() {
+                return Err(NotCommitted::Stale(what));
+            }
+        }
+        self.commit(proposal).await
+    }
+
+    /// Commits a collection, if still no ReleasePin names a release of it.
+    pub async fn collection(&self, collected: &Collected<'_>) -> Result<Committed, NotCommitted> {
+        self.repository.sync().await?;
+        propose::all_is_read(&self.repository.tree)?;
+        let pins: Api<ReleasePin> = Api::all(self.client.clone());
+        let pins = pages::all(&pins, ListParams::default(), pages::PAGE).await?;
+        if let Some(what) = named(&pins, collected) {
+            return Err(NotCommitted::Stale(what));
+        }
+        self.commit(&collected.proposal).await
+    }
+
+    /// Commits, reads the files again, and pushes if the user asked for it.
+    pub async fn commit(&self, proposal: &Proposal) -> Result<Committed, NotCommitted> {
+        self.writable()?;
+        let (own, branch) = (proposal.clone(), self.repository.branch.clone());
+        let (made, interrupted) = self
+            .with_git(move |work| {
+                let (turn, interrupted) = work.turn()?;
+                own.grounds.check(work, branch.as_deref())?;
+                let made = turn.commit(&own.wanted(branch.as_deref()))?;
+                Ok::<_, NotCommitted>((made, interrupted))
+            })
+            .await?;
+        // The commit exists: an error after this point is a warning.
+        let unread = self.repository.sync().await.err();
+        let unread = unread.map(|error| {
+            format!(
+                "warning: the commit was made, and bowline could not read the files again: {error}"
+            )
+        });
+        let pushed = match self.repository.push {
+            true => Some(self.push_branch(None, made.branch.clone()).await),
+            false => None,
+        };
+        let interrupted = interrupted.iter().map(ToString::to_string);
+        let by_hooks = made.notes.iter().map(ToString::to_string);
+        Ok(Committed {
+            observed: made.here && self.repository.beside.is_some(),
+            notes: interrupted.chain(by_hooks).chain(unread).collect(),
+            made,
+            pushed,
+        })
+    }
+
+    /// Pushes the branch of new commits.
+    pub async fn push(&self, remote: Option<&str>) -> Result<Pushed, NotCommitted> {
+        self.writable()?;
+        let branch = self.branch().await?.ok_or(CommitError::Detached)?;
+        self.push_branch(remote, branch).await
+    }
+
+    async fn push_branch(
+        &self,
+        remote: Option<&str>,
+        branch: String,
+    ) -> Result<Pushed, NotCommitted> {
+        let named = remote.map(str::to_owned);
+        let named = named.or_else(|| self.repository.remote.clone());
+        self.with_git(move |work| {
+            let remote = work.remote(named.as_deref(), &branch)?;
+            match work.push(&remote, &branch) {
+                Ok(()) => Ok(Pushed { branch, remote }),
+                Err(error) => {
+                    // The user needs the remote's commits to continue, so fetch them. The rejection stays
+                    // the reported error, even if the fetch fails.
+                    if matches!(error, PushError::Rejected { .. }) {
+                        let _ = work.fetch(&remote, &branch);
+                    }
+                    Err(error.into())
+                }
+            }
+        })
+        .await
+    }
+
+    fn writable(&self) -> Result<(), NotCommitted> {
+        match self.readonly {
+            Some(why) => Err(NotCommitted::ReadOnly(why.to_owned())),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs a git operation on a blocking thread.
+    async fn with_git<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&WorkTree) -> Result<T, NotCommitted> + Send + 'static,
+    ) -> Result<T, NotCommitted> {
+        let tree = self.repository.tree.clone();
+        let working = tokio::task::spawn_blocking(move || work(tree.work()));
+        let worked = working.await;
+        worked.map_err(|error| NotCommitted::Interrupted(error.to_string()))?
+    }
+}

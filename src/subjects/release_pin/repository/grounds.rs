@@ -1,0 +1,257 @@
+//! The facts of a commit that its branch has to contain.
+//!
+//! A plan uses the files on disk. If a file is not committed, or is different on the branch of the new
+//! commit, ReleasePins on that branch would name releases that do not exist there.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::NotCommitted;
+use super::propose::{PINS, RELEASES};
+use crate::engine::world::Key;
+use crate::git::WorkTree;
+use crate::gitops::tree::{CommittedPin, EditsError, Tree, committed_pins, objects};
+use crate::subjects::release_pin::actions::gc::Candidate;
+use crate::subjects::release_pin::plan::{Fact, Plan};
+use crate::text;
+
+/// The objects that the branch of a commit has to contain, and the releases that no ReleasePin there may
+/// name.
+#[derive(Clone, Debug, Default)]
+pub struct Grounds {
+    /// Objects as in the files on disk, by path.
+    said: Vec<(String, Value)>,
+    /// Releases that no ReleasePin may name, by namespace and name.
+    unnamed: BTreeSet<(String, String)>,
+    /// The namespace of objects that name none.
+    namespace: String,
+}
+
+/// The branch lacks a fact of the commit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unfounded {
+    /// An object is not committed on the current branch.
+    #[error("{what} in {path} is not committed")]
+    Uncommitted {
+        /// The missing object.
+        what: String,
+        /// The file of the object.
+        path: String,
+    },
+    /// An object is not on another branch.
+    #[error("branch {branch} does not have {what} as it is in {path} here")]
+    Elsewhere {
+        /// The missing object.
+        what: String,
+        /// The file of the object.
+        path: String,
+        /// The branch.
+        branch: String,
+    },
+    /// A ReleasePin on the branch names a release that the commit would remove.
+    #[error("{pin} names {release}{}", on(.branch.as_deref()))]
+    Named {
+        /// The ReleasePin.
+        pin: String,
+        /// The release.
+        release: String,
+        /// The branch; None for the current branch.
+        branch: Option<String>,
+    },
+    /// A file on the branch cannot be read, and may name a release that the commit would remove.
+    #[error("{path} cannot be read{}, and may name a release that gc would remove", on(.branch.as_deref()))]
+    Unread {
+        /// The file.
+        path: String,
+        /// The branch; None for the current branch.
+        branch: Option<String>,
+    },
+}
+
+fn on(branch: Option<&str>) -> String {
+    match branch {
+        Some(branch) => format!(" on branch {branch}"),
+        None => " in the last commit".to_owned(),
+    }
+}
+
+impl Unfounded {
+    /// Returns the hint for the user.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Uncommitted { path, .. } => format!("commit {path} first"),
+            Self::Unread { path, branch: None } => {
+                format!(
+                    "correct {path} and commit it first; bowline check lists the problems of the files on disk"
+                )
+            }
+            Self::Unread {
+                path,
+                branch: Some(branch),
+            } => format!(
+                "git switch {}, then correct {path} there and commit it",
+                text::quoted(branch)
+            ),
+            Self::Elsewhere { branch, .. }
+            | Self::Named {
+                branch: Some(branch),
+                ..
+            } => format!(
+                "git switch {}, then run the command there",
+                text::quoted(branch)
+            ),
+            Self::Named { branch: None, .. } => {
+                "commit the change of the ReleasePin first".to_owned()
+            }
+        }
+    }
+
+    /// Returns whether the error is about another branch than the current one.
+    pub fn is_elsewhere(&self) -> bool {
+        match self {
+            Self::Uncommitted { .. } | Self::Unread { .. } => false,
+            Self::Elsewhere { .. } => true,
+            Self::Named { branch, .. } => branch.is_some(),
+        }
+    }
+}
+
+impl Grounds {
+    /// Returns the facts of a plan: the source ReleasePins of promotions, the named releases, and the
+    /// ReleasePins that already have the desired state.
+    pub(super) fn of_plan(tree: &Tree, plan: &Plan) -> Result<Self, EditsError> {
+        let mut objects: BTreeSet<(&str, &Key)> = BTreeSet::new();
+        for item in &plan.items {
+            if item.unchanged {
+                objects.insert((PINS, &item.pin));
+                continue;
+            }
+            for fact in &item.facts {
+                match fact {
+                    Fact::Source { key, .. } => objects.insert((PINS, key)),
+                    Fact::Release { key, .. } => objects.insert((RELEASES, key)),
+                    _ => false,
+                };
+            }
+        }
+        let mut said = Vec::new();
+        for (resource, key) in objects {
+            // A release that the same commit creates has no file yet.
+            if let Some(place) = tree.place(resource, &key.namespace, &key.name) {
+                let document = tree.document(&place)?;
+                said.push((place.path, document));
+            }
+        }
+        Ok(Self {
+            said,
+            namespace: tree.namespace(),
+            ..Self::default()
+        })
+    }
+
+    /// Returns the facts of a collection: no ReleasePin names a release that it removes.
+    pub(super) fn of_collection(tree: &Tree, going: &[&Candidate]) -> Self {
+        let going = going.iter().map(|found| &found.key);
+        Self {
+            unnamed: going
+                .map(|key| (key.namespace.to_string(), key.name.to_string()))
+                .collect(),
+            namespace: tree.namespace(),
+            ..Self::default()
+        }
+    }
+
+    /// Returns an error if the branch, or by default the current branch, lacks a fact.
+    pub(super) fn check(&self, work: &WorkTree, branch: Option<&str>) -> Result<(), NotCommitted> {
+        let other = match branch {
+            Some(branch) => work.commit_of(&format!("refs/heads/{branch}"))?,
+            None => None,
+        };
+        // A new branch starts at the current commit.
+        let (base, branch) = match &other {
+            Some(commit) => (commit.as_str(), branch),
+            None => ("HEAD", None),
+        };
+        let blobs = |paths: &[&str]| {
+            let names = paths.iter().map(|path| format!("{base}:{path}"));
+            work.blobs(&names.collect::<Vec<String>>())
+        };
+        let paths: Vec<&str> = self.said.iter().map(|(path, _)| path.as_str()).collect();
+        for ((path, wanted), blob) in self.said.iter().zip(blobs(&paths)?) {
+            let there = documents(blob);
+            if there.iter().any(|found| says_the_same(found, wanted)) {
+                continue;
+            }
+            let (what, path) = (name(wanted), path.clone());
+            return Err(match branch {
+                None => Unfounded::Uncommitted { what, path },
+                Some(branch) => Unfounded::Elsewhere {
+                    what,
+                    path,
+                    branch: branch.to_owned(),
+                },
+            }
+            .into());
+        }
+        if self.unnamed.is_empty() {
+            return Ok(());
+        }
+        // The commit is read, not the files on disk: git can hide that a file has changed.
+        let Some(base) = work.commit_of(base)? else {
+            return Ok(());
+        };
+        let committed = committed_pins(work, &base)?;
+        let branch = branch.map(str::to_owned);
+        let mut pins = committed.pins.iter();
+        if let Some((pin, release)) = pins.find_map(|pin| self.named(pin)) {
+            return Err(Unfounded::Named {
+                pin,
+                release,
+                branch,
+            }
+            .into());
+        }
+        match committed.unread.into_iter().next() {
+            Some(path) => Err(Unfounded::Unread { path, branch }.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the ReleasePin and the release if a ReleasePin names a removed release.
+    fn named(&self, pin: &CommittedPin) -> Option<(String, String)> {
+        let namespace = match pin.namespace.as_str() {
+            "" => &self.namespace,
+            own => own,
+        };
+        let is_going = |text: &&String| {
+            self.unnamed
+                .contains(&(namespace.to_owned(), (*text).clone()))
+        };
+        let release = pin.texts.iter().find(is_going)?;
+        Some((format!("pin {}", pin.name), release.clone()))
+    }
+}
+
+/// Parses the objects of a file in a commit; empty if it is no YAML.
+fn documents(blob: Option<Vec<u8>>) -> Vec<Value> {
+    let read = blob.and_then(|bytes| objects(&bytes).ok());
+    read.unwrap_or_default()
+}
+
+fn says_the_same(one: &Value, other: &Value) -> bool {
+    let same = |at: &str| one.pointer(at) == other.pointer(at);
+    ["/apiVersion", "/kind", "/metadata/name", "/spec"]
+        .into_iter()
+        .all(same)
+}
+
+fn name(document: &Value) -> String {
+    let said = |at: &str| document.pointer(at).and_then(Value::as_str);
+    let kind = match said("/kind") {
+        Some("ReleasePin") => "pin",
+        _ => "release",
+    };
+    let name = said("/metadata/name").unwrap_or_default();
+    format!("{kind} {name}")
+}

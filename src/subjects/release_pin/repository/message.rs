@@ -1,0 +1,99 @@
+//! The message of a commit: the action in the subject, the reason in the body, and trailers for tools.
+
+use crate::api::audit::Action;
+use crate::gitops::tree::Trailers;
+use crate::subjects::release_pin::plan::{Item, Plan};
+use crate::text;
+
+/// The largest length of a subject; most tools cut longer ones.
+const SUBJECT: usize = 72;
+
+/// Returns the message of a plan's commit.
+pub(super) fn of_plan(plan: &Plan) -> String {
+    let changing: Vec<&Item> = plan.items.iter().filter(|item| !item.unchanged).collect();
+    let subject = match changing.as_slice() {
+        [item] => of_item(plan.action, item),
+        several => {
+            let place = several.first().map_or("", |item| item.environment.as_str());
+            format!(
+                "{} {} components in {place}",
+                verb(plan.action),
+                several.len()
+            )
+        }
+    };
+    let mut trailers = begin(&plan.operation, plan.action);
+    for item in changing {
+        trailers.push((Trailers::COMPONENT, item.component.clone()));
+        trailers.push((Trailers::ENVIRONMENT, item.environment.clone()));
+        if let Some(from) = &item.from {
+            trailers.push((Trailers::FROM, from.name.clone()));
+        }
+        trailers.push((Trailers::TO, item.to.name.clone()));
+        if let Some(revision) = item.restored_from {
+            trailers.push((Trailers::RESTORED, revision.to_string()));
+        }
+    }
+    message(&subject, plan.reason.as_deref(), &trailers)
+}
+
+/// Returns the trailers that all commits of bowline have.
+pub(super) fn begin(operation: &str, action: Action) -> Vec<(&'static str, String)> {
+    vec![
+        (Trailers::OPERATION, operation.to_owned()),
+        (Trailers::ACTION, format!("{action:?}")),
+    ]
+}
+
+/// Builds a message.
+pub(super) fn message(
+    subject: &str,
+    reason: Option<&str>,
+    trailers: &[(&'static str, String)],
+) -> String {
+    let mut out = text::fit(subject, SUBJECT);
+    out.push('\n');
+    if let Some(reason) = reason.map(str::trim).filter(|reason| !reason.is_empty()) {
+        let lines: Vec<_> = reason.lines().map(text::line).collect();
+        out += &format!("\n{}\n", lines.join("\n"));
+    }
+    if !trailers.is_empty() {
+        out.push('\n');
+    }
+    for (word, value) in trailers {
+        out += &format!("{word}: {}\n", text::line(value));
+    }
+    out
+}
+
+fn verb(action: Action) -> &'static str {
+    match action {
+        Action::Promote => "promote",
+        Action::Deploy | Action::AutoDeploy => "deploy",
+        Action::Rollback => "roll back",
+        Action::Pin => "pin",
+        Action::Unpin => "unpin",
+        Action::Undo => "undo",
+        _ => "change",
+    }
+}
+
+fn of_item(action: Action, item: &Item) -> String {
+    let Item {
+        component,
+        environment,
+        to,
+        ..
+    } = item;
+    // The name of a release usually begins with the component's name.
+    let release = to.name.as_str();
+    match action {
+        Action::Promote => format!("promote {release} to {environment}"),
+        Action::Deploy | Action::AutoDeploy => format!("deploy {release} to {environment}"),
+        Action::Rollback => format!("roll back {component} in {environment} to {release}"),
+        Action::Pin => format!("pin {component} in {environment} at {release}"),
+        Action::Unpin => format!("unpin {component} in {environment}"),
+        Action::Undo => format!("undo the last change of {component} in {environment}"),
+        _ => format!("change {component} in {environment}"),
+    }
+}

@@ -1,0 +1,138 @@
+//! Actions on a repository: the same plans, published as one commit.
+//!
+//! On a cluster, bowline changes a ReleasePin by compare-and-swap and then writes its AuditEntry; here
+//! the commit is both. A plan becomes edits of files, which the user can see before anything is written.
+//! bowline commits only if every file is unchanged since then and every fact of the plan is still true.
+
+mod check;
+mod commits;
+mod content;
+mod grounds;
+mod message;
+mod propose;
+mod sources;
+mod verify;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Value, json};
+use similar::TextDiff;
+
+use crate::git::commit::{FileEdit, Wanted};
+use crate::gitops::tree::{EditsError, mean_the_same};
+
+pub use check::{Checked, Promotion, check};
+pub use commits::{BeforePlan, Commits, Committed, NotCommitted, Pushed};
+pub use content::Content;
+pub use grounds::{Grounds, Unfounded};
+pub use propose::{Collected, collection, marking, plan, release};
+pub use sources::{NoReference, Sourced, references, sources};
+pub use verify::verify;
+
+/// A commit before it is made.
+#[derive(Clone, Debug)]
+pub struct Proposal {
+    /// The operation.
+    pub operation: String,
+    /// The message, including trailers.
+    pub message: String,
+    /// The edited files.
+    pub edits: Vec<FileEdit>,
+    /// The facts that its branch has to contain.
+    pub grounds: Grounds,
+    /// Warnings for the user.
+    pub warnings: Vec<String>,
+}
+
+/// The reason why an action cannot become a commit.
+#[derive(Debug, thiserror::Error)]
+pub enum ProposeError {
+    /// A file cannot be edited.
+    #[error(transparent)]
+    Edits(#[from] EditsError),
+    /// No file contains the object.
+    #[error("no file of the repository contains {0}")]
+    NoFile(String),
+    /// Some files cannot be read, and may name releases.
+    #[error("gc cannot know which releases some files name, so it removes nothing:\n{}", .0.join("\n"))]
+    Unread(Vec<String>),
+}
+
+impl ProposeError {
+    /// Returns the hint for the user.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Edits(error) => error.hint(),
+            Self::NoFile(_) => None,
+            Self::Unread(_) => Some("correct the files; bowline check lists them"),
+        }
+    }
+}
+
+impl Proposal {
+    /// Returns the first line of the message.
+    pub fn subject(&self) -> &str {
+        self.message.lines().next().unwrap_or_default()
+    }
+
+    /// Returns the changes in the files as a patch; for removed files only their names.
+    pub fn diff(&self) -> String {
+        self.edits.iter().map(patch).collect()
+    }
+
+    /// Returns the changes in the files as JSON.
+    pub fn json(&self) -> Value {
+        let file = |edit: &FileEdit| {
+            let change = match (&edit.before, &edit.after) {
+                (None, _) => "added",
+                (_, None) => "removed",
+                _ => "changed",
+            };
+            json!({"path": edit.path, "change": change, "diff": patch(edit)})
+        };
+        self.edits.iter().map(file).collect()
+    }
+
+    /// Returns the first file that has another content than when the other proposal was made; None if
+    /// there is none.
+    pub fn differs_from(&self, shown: &Proposal) -> Option<&str> {
+        let before = |edit: &FileEdit| {
+            let same = shown.edits.iter().find(|known| known.path == edit.path);
+            same.map(|known| known.before.clone())
+        };
+        let changed = self
+            .edits
+            .iter()
+            .find(|edit| before(edit).as_ref() != Some(&edit.before));
+        changed.map(|edit| edit.path.as_str())
+    }
+
+    fn wanted<'a>(&'a self, branch: Option<&'a str>) -> Wanted<'a> {
+        Wanted {
+            edits: &self.edits,
+            message: &self.message,
+            operation: &self.operation,
+            branch,
+            means_the_same: mean_the_same,
+        }
+    }
+}
+
+fn patch(edit: &FileEdit) -> String {
+    if edit.after.is_none() {
+        return format!("removed {}\n", edit.path);
+    }
+    let side = |bytes: &Option<Vec<u8>>| {
+        let bytes = bytes.as_deref().unwrap_or_default();
+        String::from_utf8_lossy(bytes).into_owned()
+    };
+    let (before, after) = (side(&edit.before), side(&edit.after));
+    let old = match edit.before {
+        Some(_) => format!("a/{}", edit.path),
+        None => "/dev/null".to_owned(),
+    };
+    let diff = TextDiff::from_lines(&before, &after);
+    let mut shown = diff.unified_diff();
+    shown.header(&old, &format!("b/{}", edit.path)).to_string()
+}

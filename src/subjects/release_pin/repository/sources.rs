@@ -1,0 +1,105 @@
+//! Git references to definitions, for a release by reference.
+
+use std::path::Path;
+
+use kube::{Resource, ResourceExt};
+
+use crate::api::release::GitRef;
+use crate::api::{Definitions, Release, labels};
+use crate::connect::Address;
+use crate::gitops::tree::Tree;
+use crate::resolve;
+use crate::resolve::git::{self, WorkTreeError};
+use crate::subjects::release_pin::actions::release::{GitSources, Source};
+use crate::text::quoted;
+
+/// The reason why a definition cannot be referenced.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{kind} {name} by reference: {why}")]
+pub struct NoReference {
+    /// The kind.
+    pub kind: String,
+    /// The name.
+    pub name: String,
+    /// The error.
+    pub why: String,
+    /// The component of the release.
+    component: String,
+    /// Whether the repository has no remote, so that no reference to it is possible.
+    no_remote: bool,
+}
+
+impl NoReference {
+    /// Returns the hint for the user: the command that embeds the definitions. `options` are the other
+    /// options of the command; `address` adds the flags of the target.
+    pub fn hint(&self, options: &str, address: &Address) -> String {
+        let component = quoted(&self.component);
+        let line = format!("bowline release create {component}{options} --embed");
+        format!("or embed the definitions: {}", address.bowline(&line))
+    }
+}
+
+/// How a release of a repository stores its definitions, and a note for the user.
+pub type Sourced = (Source, Option<&'static str>);
+
+/// Returns git references to the definitions in a repository. If the repository has no remote, the
+/// release embeds the definitions, and a note says so.
+pub fn sources(
+    tree: &Tree,
+    namespace: &str,
+    definitions: &Definitions,
+) -> Result<Sourced, NoReference> {
+    let file = |kind: &str, name: &str| {
+        let resource = format!("{}/{}s", labels::OPENCHOREO_GROUP, kind.to_lowercase());
+        let place = tree.place(&resource, namespace, name)?;
+        let file = tree.work().root().join(place.path);
+        Some(file.to_string_lossy().into_owned())
+    };
+    match references(&file, definitions) {
+        Ok(found) => Ok((Source::Git(Box::new(found)), None)),
+        Err(error) if error.no_remote => Ok((
+            Source::Embedded,
+            Some("the repository has no remote to refer to, so the release embeds the definitions"),
+        )),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns git references to the files of definitions.
+pub fn references(
+    file: &dyn Fn(&str, &str) -> Option<String>,
+    definitions: &Definitions,
+) -> Result<GitSources, NoReference> {
+    let reference = |kind: &str, name: &str| -> Result<GitRef, NoReference> {
+        let refused = |why: String| NoReference {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            why,
+            component: definitions.component.name_any(),
+            no_remote: false,
+        };
+        let file = file(kind, name).unwrap_or_default();
+        let reference = git::work_tree(Path::new(&file)).map_err(|error| NoReference {
+            no_remote: matches!(error, WorkTreeError::NoRemote { .. }),
+            ..refused(error.to_string())
+        })?;
+        // The reference must resolve to the same definition that was read here.
+        let bytes = std::fs::read(&file).map_err(|error| refused(error.to_string()))?;
+        let version = Release::api_version(&());
+        resolve::in_file(&file, &bytes, &version, kind, name)
+            .map_err(|error| refused(error.to_string()))?;
+        Ok(reference)
+    };
+    Ok(GitSources {
+        component: reference("Component", &definitions.component.name_any())?,
+        component_type_definition: reference(
+            "ComponentTypeDefinition",
+            &definitions.component_type_definition.name_any(),
+        )?,
+        addons: definitions
+            .addons
+            .iter()
+            .map(|addon| reference("Addon", &addon.name))
+            .collect::<Result<_, _>>()?,
+    })
+}

@@ -1,0 +1,178 @@
+//! Compares the trailers of a commit with its changes of releases: created, marked, changed or removed.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{Facts, report, unknown};
+use crate::api::audit::Action;
+use crate::api::labels;
+use crate::api::release::Verdict;
+use crate::git::log::Commit;
+use crate::gitops::tree::{Trailers, is_a};
+use crate::subjects::release_pin::audit::{Severity, Verdict as Findings};
+
+/// A change of a release in a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Deed {
+    Made,
+    Marked(Verdict),
+    Unmarked,
+    Changed,
+    Removed,
+}
+
+impl Deed {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Made => "made",
+            Self::Marked(Verdict::Bad) => "marked bad",
+            Self::Marked(Verdict::Good) => "marked good",
+            Self::Unmarked => "removed the mark of",
+            Self::Changed => "changed",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+/// A release on one side of a commit.
+#[derive(Clone, Debug)]
+struct Stated {
+    /// The namespace as the file has it, and the name.
+    key: (String, String),
+    component: String,
+    mark: Option<Verdict>,
+    spec: Value,
+}
+
+fn stated(object: &Value) -> Option<Stated> {
+    if !is_a("Release", object) {
+        return None;
+    }
+    let meta = &object["metadata"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    Some(Stated {
+        key: (text(&meta["namespace"]), text(&meta["name"])),
+        component: text(&object["spec"]["component"]["name"]),
+        mark: meta["annotations"][labels::MARK]
+            .as_str()
+            .map(Verdict::of_mark),
+        spec: object["spec"].clone(),
+    })
+}
+
+/// Reports the differences between the trailers of a commit and its changes of releases.
+pub(super) fn judge(
+    findings: &mut Findings,
+    commit: &Commit,
+    facts: &Facts,
+    is_asked: &dyn Fn(&str) -> bool,
+) {
+    // Without its parents, a commit seems to make every mark of its tree.
+    if facts.cut.contains(&commit.id) {
+        return;
+    }
+    let (before, after) = (facts.before(commit, stated), facts.after(commit, stated));
+    let said = said(commit);
+    if !(before.whole && after.whole) {
+        if !said.is_empty() {
+            let what = "this clone does not have all files of the commit, so its change of releases is not known";
+            let finding = unknown(super::object(&commit.id), what.to_owned());
+            findings.warnings.push(finding);
+        }
+        return;
+    }
+    for (component, what) in disagreements(&said, &deeds(&before.found, &after.found)) {
+        if is_asked(&component) {
+            let chain = format!("{component} releases");
+            report(findings, Severity::Tampered, &chain, commit, what);
+        }
+    }
+}
+
+/// Lists the changes that the trailers of a commit name: component, release, change. A removal names no
+/// release.
+fn said(commit: &Commit) -> Vec<(String, Option<String>, Deed)> {
+    let said = Trailers::read(commit).into_iter();
+    let read = said.filter_map(|said| {
+        let deed = match (said.action.as_deref(), said.deed()) {
+            (Some("Release"), _) => Deed::Made,
+            (_, Some(Action::MarkBad)) => Deed::Marked(Verdict::Bad),
+            (_, Some(Action::MarkGood)) => Deed::Marked(Verdict::Good),
+            (_, Some(Action::Collect)) => Deed::Removed,
+            _ => return None,
+        };
+        Some((said.component?, said.to, deed))
+    });
+    read.collect()
+}
+
+/// Lists the changes of a commit: component, release, change.
+fn deeds(before: &[Stated], after: &[Stated]) -> Vec<(String, String, Deed)> {
+    let by_name = |side: &[Stated]| -> BTreeMap<(String, String), Stated> {
+        let side = side.iter();
+        side.map(|release| (release.key.clone(), release.clone()))
+            .collect()
+    };
+    let (before, after) = (by_name(before), by_name(after));
+    let mut found = Vec::new();
+    let mut note = |release: &Stated, deed| {
+        found.push((release.component.clone(), release.key.1.clone(), deed));
+    };
+    for (key, release) in &before {
+        if !after.contains_key(key) {
+            note(release, Deed::Removed);
+        }
+    }
+    for (key, release) in &after {
+        let was = before.get(key);
+        if was.is_none() {
+            note(release, Deed::Made);
+        }
+        if was.is_some_and(|was| was.spec != release.spec) {
+            note(release, Deed::Changed);
+        }
+        let old = was.and_then(|was| was.mark);
+        match release.mark {
+            mark if mark == old => {}
+            Some(verdict) => note(release, Deed::Marked(verdict)),
+            None => note(release, Deed::Unmarked),
+        }
+    }
+    found
+}
+
+/// Returns the differences between the trailers and the changes of a commit, by component.
+fn disagreements(
+    said: &[(String, Option<String>, Deed)],
+    done: &[(String, String, Deed)],
+) -> Vec<(String, String)> {
+    let agree = |said: &(String, Option<String>, Deed), done: &(String, String, Deed)| {
+        let named = said.2 == Deed::Removed || said.1.as_ref() == Some(&done.1);
+        said.2 == done.2 && said.0 == done.0 && named
+    };
+    let mut found = Vec::new();
+    for own in done {
+        let (component, release, deed) = own;
+        // A deploy may create its release without a trailer of its own for that.
+        if *deed != Deed::Made && !said.iter().any(|said| agree(said, own)) {
+            let what = format!(
+                "the commit {} {release}, but its trailers do not name this",
+                deed.words()
+            );
+            found.push((component.clone(), what));
+        }
+    }
+    for own in said {
+        if !done.iter().any(|done| agree(own, done)) {
+            let (component, release, deed) = own;
+            let release = release.clone().unwrap_or_else(|| "releases".to_owned());
+            let what = format!(
+                "its trailers say that it {} {release}, but the commit does not",
+                deed.words()
+            );
+            found.push((component.clone(), what));
+        }
+    }
+    found
+}

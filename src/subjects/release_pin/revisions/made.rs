@@ -1,0 +1,175 @@
+//! The change that made a release effective: not the newest change of a ReleasePin, which may be a hold on a
+//! release that somebody else promoted.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Cause, Pinned, Revision, Revisions, Row};
+use crate::api::audit::Action;
+use crate::api::pin::{self, Hold};
+
+/// The change that made a release effective.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Made {
+    /// The change; None if it is not recorded.
+    pub cause: Option<Cause>,
+    /// The time of the change, or the end of the hold that kept another release effective until then.
+    pub since: Option<Timestamp>,
+    /// The hold that kept another release effective, and has ended.
+    pub ended: Option<Hold>,
+}
+
+/// The state of a ReleasePin from one change to the next.
+pub(in crate::subjects::release_pin) struct Span<'s> {
+    /// The time of the change; None if it is unknown.
+    pub at: Option<Timestamp>,
+    /// The release that the change made effective, according to its record.
+    pub recorded: Option<&'s str>,
+    /// The release that the releaseRef names.
+    pub reference: Option<&'s str>,
+    /// The holds.
+    pub holds: &'s [Hold],
+}
+
+/// The origin of an effective release in a list of spans.
+pub(in crate::subjects::release_pin) struct Origin<'s> {
+    /// The index of the span whose change made the release effective, or named it first.
+    pub span: usize,
+    /// The hold that kept another release effective, and its end.
+    pub ended: Option<(&'s Hold, Timestamp)>,
+}
+
+impl<'s> Span<'s> {
+    /// Returns the effective release at a time of the span; without a time, at the start of the span.
+    fn effective(&self, moment: Option<Timestamp>, owned: bool) -> Option<&'s str> {
+        let by_holds = |moment: Timestamp| {
+            let active = self.holds.iter().filter(|hold| hold.counts(moment, owned));
+            pin::fixed(active).or(self.reference)
+        };
+        let is_changed = moment.is_some_and(|moment| self.ends(moment, owned).next().is_some());
+        match moment {
+            Some(moment) if is_changed => by_holds(moment),
+            _ => self.recorded.or_else(|| by_holds(self.at?)),
+        }
+    }
+
+    /// Returns the holds with a release that end after the start of the span and until a time, with their
+    /// ends.
+    fn ends(&self, moment: Timestamp, owned: bool) -> impl Iterator<Item = (&'s Hold, Timestamp)> {
+        let begins = self.at.unwrap_or(Timestamp::MAX);
+        let fixing = self.holds.iter();
+        let fixing = fixing.filter(move |hold| hold.release.is_some() && !owned);
+        let ends = fixing.filter_map(|hold| Some((hold, hold.until.as_ref()?.0)));
+        ends.filter(move |(_, end)| begins < *end && *end <= moment)
+    }
+
+    /// Returns the last hold until a time whose end made another release effective.
+    fn last_end(&self, moment: Timestamp, owned: bool) -> Option<(&'s Hold, Timestamp)> {
+        let changes = self.ends(moment, owned).filter(|(hold, end)| {
+            let before = end.checked_sub(SignedDuration::from_nanos(1)).ok();
+            let before = self.effective(before, owned);
+            hold.release.as_deref() == before && self.effective(Some(*end), owned) != before
+        });
+        changes.max_by_key(|(_, end)| *end)
+    }
+
+    /// Returns whether the releaseRef or a hold names a release.
+    fn names(&self, release: &str) -> bool {
+        let mut fixed = self.holds.iter().filter_map(|hold| hold.release.as_deref());
+        self.reference == Some(release)
+            || self.recorded == Some(release)
+            || fixed.any(|name| name == release)
+    }
+}
+
+/// Finds the origin of the release that is effective at `now`, the end of consecutive spans; None if
+/// another release is effective. `owned`: a GitOps tool owns the ReleasePin.
+pub(in crate::subjects::release_pin) fn origin<'s>(
+    spans: &[Span<'s>],
+    release: &str,
+    now: Timestamp,
+    owned: bool,
+) -> Option<Origin<'s>> {
+    let mut end = Some(now);
+    let mut first = None;
+    for (number, span) in spans.iter().enumerate().rev() {
+        if span.effective(end, owned) != Some(release) {
+            break;
+        }
+        if let Some(ended) = end.and_then(|end| span.last_end(end, owned)) {
+            let until = spans.get(..=number).unwrap_or_default();
+            let naming = until.iter().rev().take_while(|span| span.names(release));
+            return Some(Origin {
+                span: (number + 1).saturating_sub(naming.count()),
+                ended: Some(ended),
+            });
+        }
+        first = Some(number);
+        end = span.at;
+    }
+    first.map(|span| Origin { span, ended: None })
+}
+
+impl<'r> From<&'r Revision<Pinned>> for Span<'r> {
+    fn from(revision: &'r Revision<Pinned>) -> Self {
+        let content = revision.content.as_ref();
+        Self {
+            at: revision.created,
+            recorded: content.map(|content| content.release.name.as_str()),
+            reference: content.and_then(|content| content.reference.as_deref()),
+            holds: content.map_or(&[], |content| &content.holds),
+        }
+    }
+}
+
+impl Revisions<Pinned> {
+    /// Finds the change that made the release effective that is effective at `now`. `owned`: a GitOps
+    /// tool owns the ReleasePin.
+    pub fn made(&self, release: &str, now: Timestamp, owned: bool) -> Made {
+        let unknown = Made {
+            cause: None,
+            since: None,
+            ended: None,
+        };
+        let known = self.rows.iter().rev().map_while(|row| match row {
+            Row::Known(revision) => Some(revision),
+            Row::Missing(_) => None,
+        });
+        let mut known: Vec<&Revision<Pinned>> = known.collect();
+        known.reverse();
+        let spans: Vec<Span<'_>> = known.iter().map(|revision| Span::from(*revision)).collect();
+        let Some(found) = origin(&spans, release, now, owned) else {
+            return unknown;
+        };
+        let made = Made {
+            since: found.ended.map(|(_, end)| end),
+            ended: found.ended.map(|(hold, _)| hold.clone()),
+            ..unknown
+        };
+        let Some(first) = known.get(found.span) else {
+            return made;
+        };
+        // After a gap in the record, the release may have been effective before.
+        let is_after_a_hole = found.span == 0 && known.len() < self.rows.len();
+        if is_after_a_hole && !is_certain(first) {
+            return made;
+        }
+        Made {
+            cause: first.cause.clone(),
+            since: made.since.or(first.created),
+            ..made
+        }
+    }
+}
+
+/// Returns whether a revision certainly made its release effective, although the revision before it is
+/// unknown.
+fn is_certain(revision: &Revision<Pinned>) -> bool {
+    let Some(content) = &revision.content else {
+        return false;
+    };
+    let moves = |cause: &Cause| !matches!(cause.action, Action::Pin | Action::Unpin | Action::Undo);
+    match &content.replaced {
+        Some(replaced) => *replaced != content.release.name,
+        None => revision.cause.as_ref().is_some_and(moves),
+    }
+}

@@ -1,0 +1,81 @@
+//! A subject with revisions, by name: at present only a ReleasePin.
+
+use jiff::Timestamp;
+use kube::Client;
+
+use super::{Pinned, Revisions, read_pin};
+use crate::api::{ReleasePin, names};
+
+/// The subject whose revisions a user asks for: at present only a ReleasePin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// The name of the ReleasePin.
+    pub name: String,
+    /// The component and the environment, if the user named them.
+    pub place: Option<(String, String)>,
+}
+
+/// The reason why there are no revisions.
+#[derive(Debug, thiserror::Error)]
+pub enum NoSubject {
+    /// The component is not deployed in the environment.
+    #[error("{component} is not deployed in {environment}")]
+    NotDeployed {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+    },
+    /// The ReleasePin does not exist.
+    #[error("there is no ReleasePin {0}")]
+    NoPin(String),
+    /// A request failed.
+    #[error(transparent)]
+    Target(#[from] kube::Error),
+}
+
+impl NoSubject {
+    /// Returns the hint for the user, if there is one.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::NotDeployed { .. } | Self::NoPin(_) => Some("bowline status shows the matrix"),
+            Self::Target(_) => None,
+        }
+    }
+}
+
+impl Subject {
+    /// Returns the ReleasePin of a component in an environment.
+    pub fn of(component: &str, environment: &str) -> Self {
+        Self {
+            name: names::pin(component, environment),
+            place: Some((component.to_owned(), environment.to_owned())),
+        }
+    }
+
+    /// Reads a ReleasePin and its revisions.
+    pub async fn read(
+        &self,
+        client: &Client,
+        namespace: &str,
+        now: Timestamp,
+    ) -> Result<(ReleasePin, Revisions<Pinned>), NoSubject> {
+        let found = read_pin(client, namespace, &self.name, now).await?;
+        // Different components and environments can give the same ReleasePin name.
+        let found = found.filter(|(pin, _)| {
+            let own = (&pin.spec.component, &pin.spec.environment);
+            let asked = self
+                .place
+                .as_ref()
+                .map(|(component, place)| (component, place));
+            asked.is_none_or(|asked| asked == own)
+        });
+        found.ok_or_else(|| match &self.place {
+            Some((component, environment)) => NoSubject::NotDeployed {
+                component: component.clone(),
+                environment: environment.clone(),
+            },
+            None => NoSubject::NoPin(self.name.clone()),
+        })
+    }
+}

@@ -1,0 +1,398 @@
+//! The rules of actions, as checks of the read model.
+//!
+//! Each rule checks one condition, records the fact that it used, and refuses with a message: what, which
+//! object, and what to do.
+
+use std::collections::BTreeSet;
+
+use super::READ_BY_MOVES;
+use super::plan::{Asked, Fact};
+pub use super::refusal::{MarkedBad, Refusal, Step, UNREADY_ANYWAY};
+use crate::api::environment::{DeploymentPipelineSpec, EnvironmentSpec, PipelineFault};
+use crate::api::pin::Hold;
+use crate::api::release::Verdict;
+use crate::engine::world::{Freshness, Key, Source, World};
+use crate::subjects::release_pin::rows::{Pin, ReleaseRow};
+
+/// The largest number of existing components in a refusal.
+pub const NAMES: usize = 10;
+
+/// The rules of one plan, with the facts that they used.
+pub(super) struct Rules<'w> {
+    pub(super) world: &'w World,
+    pub(super) asked: &'w Asked,
+    pub(super) facts: Vec<Fact>,
+    /// A release that the plan creates first; the read model does not have it.
+    supposed: Option<&'w ReleaseRow>,
+}
+
+impl<'w> Rules<'w> {
+    pub(super) fn new(world: &'w World, asked: &'w Asked) -> Self {
+        Self::supposing(world, None, asked)
+    }
+
+    /// Adds a release that does not exist yet to the read model of the plan.
+    pub(super) fn supposing(
+        world: &'w World,
+        supposed: Option<&'w ReleaseRow>,
+        asked: &'w Asked,
+    ) -> Self {
+        Self {
+            world,
+            asked,
+            facts: Vec::new(),
+            supposed,
+        }
+    }
+
+    pub(super) fn key(&self, name: &str) -> Key {
+        Key::new(&self.asked.namespace, name)
+    }
+
+    /// Checks that the watched data is current.
+    pub(super) fn current(&self) -> Result<(), Refusal> {
+        READ_BY_MOVES
+            .iter()
+            .try_for_each(|source| self.live(*source))
+    }
+
+    /// Checks that the snapshots are current; only a collection needs them.
+    pub(super) fn current_snapshots(&self) -> Result<(), Refusal> {
+        self.live(Source::SNAPSHOTS)
+    }
+
+    fn live(&self, source: Source) -> Result<(), Refusal> {
+        let what = source.word();
+        match self.world.freshness(source) {
+            Freshness::Live => Ok(()),
+            Freshness::Loading => Err(Refusal::Loading { what }),
+            Freshness::Absent => Err(Refusal::KindsAbsent {
+                kinds: self.world.absent_kinds().join(", "),
+            }),
+            Freshness::Stale { since, why, .. } => Err(Refusal::Stale {
+                what,
+                since: *since,
+                why: why.clone(),
+            }),
+        }
+    }
+
+    /// Checks that the environment exists.
+    pub(super) fn known_environment(&self, name: &str) -> Result<&'w EnvironmentSpec, Refusal> {
+        match self.world.environment(&self.key(name)) {
+            Some(environment) => Ok(&environment.spec),
+            None => Err(Refusal::NoEnvironment {
+                environment: name.to_owned(),
+                known: self.world.environment_names(&self.asked.namespace),
+            }),
+        }
+    }
+
+    /// Checks that the environment exists. `apply` checks whether it requires a reason.
+    pub(super) fn environment(&mut self, name: &str) -> Result<&'w EnvironmentSpec, Refusal> {
+        let key = self.key(name);
+        let spec = self.known_environment(name)?;
+        self.facts.push(Fact::Environment {
+            key,
+            spec: spec.clone(),
+        });
+        Ok(spec)
+    }
+
+    /// Returns the ReleasePin to change, if it exists.
+    pub(super) fn target(
+        &mut self,
+        component: &str,
+        environment: &str,
+    ) -> Result<Option<&'w Pin>, Refusal> {
+        let pin = self.world.pin_of(&self.key(component), environment);
+        let name = crate::api::names::pin(component, environment);
+        let key = pin.map_or_else(|| self.key(&name), |pin| pin.key.clone());
+        // Different components and environments can give the same name: a-b in c, and a in b-c.
+        if let Some(other) = self.world.pin(&key).filter(|_| pin.is_none()) {
+            return Err(Refusal::NameTaken {
+                name,
+                component: other.component.to_string(),
+                environment: other.environment.to_string(),
+            });
+        }
+        if let Some(pin) = pin {
+            self.facts.push(Fact::Owner {
+                key: key.clone(),
+                is: pin.gitops,
+            });
+        }
+        self.facts.push(Fact::Pin {
+            key,
+            is: pin.map(|pin| (pin.uid.to_string(), pin.generation)),
+        });
+        Ok(pin)
+    }
+
+    /// Checks that the ReleasePin exists.
+    pub(super) fn pinned(
+        &mut self,
+        component: &str,
+        environment: &str,
+    ) -> Result<&'w Pin, Refusal> {
+        let found = self.target(component, environment)?;
+        found.ok_or_else(|| self.no_pin(component, environment))
+    }
+
+    pub(super) fn no_pin(&self, component: &str, environment: &str) -> Refusal {
+        let known = self.world.pins_of(&self.key(component)).next().is_some()
+            || self
+                .world
+                .releases_of(&self.key(component))
+                .next()
+                .is_some();
+        match known {
+            true => self.not_deployed(component, environment),
+            false => self.no_component(component),
+        }
+    }
+
+    /// Returns the refusal about a component that exists and is not deployed in an environment.
+    pub(super) fn not_deployed(&self, component: &str, environment: &str) -> Refusal {
+        Refusal::NoPin {
+            component: component.to_owned(),
+            environment: environment.to_owned(),
+            step: self.step(component, environment),
+        }
+    }
+
+    /// Finds the first step towards a deployment in an environment: a promotion from the nearest environment
+    /// where the component is deployed, or else a deployment in a first environment.
+    fn step(&self, component: &str, environment: &str) -> Step {
+        let key = self.key(component);
+        let mut target = environment;
+        let mut seen = BTreeSet::from([target]);
+        if let Ok(pipeline) = self.pipeline() {
+            loop {
+                let sources = pipeline.sources_of(target);
+                let is_deployed = |from: &&str| self.world.pin_of(&key, from).is_some();
+                if let Some(from) = sources.iter().copied().find(is_deployed) {
+                    return Step::Promote {
+                        from: from.to_owned(),
+                        to: target.to_owned(),
+                    };
+                }
+                match sources.into_iter().find(|from| seen.insert(*from)) {
+                    Some(earlier) => target = earlier,
+                    None => break,
+                }
+            }
+        }
+        Step::Deploy {
+            environment: target.to_owned(),
+        }
+    }
+
+    pub(super) fn no_component(&self, component: &str) -> Refusal {
+        let here = self.world.components();
+        let mut known: Vec<String> = here
+            .filter(|key| *key.namespace == *self.asked.namespace)
+            .map(|key| key.name.to_string())
+            .collect();
+        known.sort();
+        known.truncate(NAMES);
+        Refusal::NoComponent {
+            component: component.to_owned(),
+            known,
+        }
+    }
+
+    /// Checks that the release exists and belongs to the component.
+    pub(super) fn known_release(
+        &self,
+        component: &str,
+        release: &str,
+    ) -> Result<&'w ReleaseRow, Refusal> {
+        let key = self.key(release);
+        let supposed = self.supposed.filter(|supposed| supposed.key == key);
+        let Some(row) = self.world.release(&key).or(supposed) else {
+            return Err(self.no_release_of(component, release));
+        };
+        if let Some(owner) = row.component.as_deref().filter(|owner| *owner != component) {
+            return Err(Refusal::OfAnother {
+                release: release.to_owned(),
+                component: component.to_owned(),
+                owner: owner.to_owned(),
+            });
+        }
+        Ok(row)
+    }
+
+    /// Checks that the release exists, belongs to the component, and is neither bad nor being deleted.
+    pub(super) fn release(
+        &mut self,
+        component: &str,
+        release: &str,
+    ) -> Result<&'w ReleaseRow, Refusal> {
+        let row = self.known_release(component, release)?;
+        if row.mark == Some(Verdict::Bad) {
+            return Err(Refusal::Bad {
+                release: release.to_owned(),
+            });
+        }
+        if row.deleting {
+            return Err(Refusal::Deleting {
+                release: release.to_owned(),
+            });
+        }
+        self.facts.push(Fact::Release {
+            key: row.key.clone(),
+            uid: row.uid.to_string(),
+        });
+        Ok(row)
+    }
+
+    fn no_release_of(&self, component: &str, release: &str) -> Refusal {
+        let component = self.key(component);
+        let newest = self.world.releases_of(&component).take(5);
+        Refusal::NoRelease {
+            release: release.to_owned(),
+            known: newest.map(|row| row.key.name.to_string()).collect(),
+        }
+    }
+
+    /// Returns the refusal about a missing release, with the releases of the component whose name is a
+    /// prefix of the release's name.
+    pub(super) fn no_release(&self, release: &str) -> Refusal {
+        let meant =
+            |key: &&Key| *key.namespace == *self.asked.namespace && release.starts_with(&*key.name);
+        let component = self.world.components().filter(meant);
+        let component = component.max_by_key(|key| key.name.len());
+        let component = component.map_or("", |key| &key.name);
+        self.no_release_of(component, release)
+    }
+
+    fn pipeline(&self) -> Result<&'w DeploymentPipelineSpec, Refusal> {
+        let namespace = &self.asked.namespace;
+        let pipeline = self.world.pipeline(namespace);
+        let pipeline = pipeline.ok_or_else(|| Refusal::NoPipeline {
+            namespace: namespace.clone(),
+        })?;
+        match self.world.pipeline_fault(namespace) {
+            Some(fault) => Err(fault.into()),
+            None => Ok(pipeline),
+        }
+    }
+
+    /// Checks that the namespace has at most one pipeline, also for a promotion that skips the path.
+    pub(super) fn one_pipeline(&mut self) -> Result<(), Refusal> {
+        let namespace = &self.asked.namespace;
+        if let Some(fault @ PipelineFault::Several { .. }) = self.world.pipeline_fault(namespace) {
+            return Err(fault.into());
+        }
+        self.facts.push(Fact::OnePipeline {
+            namespace: namespace.clone(),
+        });
+        Ok(())
+    }
+
+    /// Checks that one edge of the pipeline leads from one environment to the other.
+    pub(super) fn path(&mut self, from: &str, to: &str) -> Result<(), Refusal> {
+        let pipeline = self.pipeline()?;
+        if !pipeline.is_path(from, to) {
+            let leads = pipeline.targets_of(from).into_iter();
+            return Err(Refusal::NoPath {
+                from: from.to_owned(),
+                to: to.to_owned(),
+                leads: leads.map(str::to_owned).collect(),
+            });
+        }
+        self.facts.push(Fact::Path {
+            namespace: self.asked.namespace.clone(),
+            from: from.to_owned(),
+            to: to.to_owned(),
+        });
+        Ok(())
+    }
+
+    /// Checks that no promotion path leads to the environment.
+    pub(super) fn first(&mut self, environment: &str) -> Result<(), Refusal> {
+        let first = self.pipeline()?.first_environments();
+        if !first.contains(&environment) {
+            return Err(Refusal::NotFirst {
+                environment: environment.to_owned(),
+                first: first.into_iter().map(str::to_owned).collect(),
+            });
+        }
+        self.facts.push(Fact::First {
+            namespace: self.asked.namespace.clone(),
+            environment: environment.to_owned(),
+        });
+        Ok(())
+    }
+
+    /// Checks that the effective release of an environment is ready there, if `needs_ready`.
+    pub(super) fn source(&mut self, pin: &Pin, needs_ready: bool) -> Result<(), Refusal> {
+        let effective = pin.effective_release(self.asked.now);
+        if needs_ready && !pin.is_ready(self.asked.now) {
+            let why = match &pin.ready {
+                _ if pin.observed != Some(pin.generation) => {
+                    "the controller has not observed its latest change".to_owned()
+                }
+                Some(_) if pin.applied.as_deref() != Some(effective) => {
+                    format!("its effective release {effective} is not applied yet")
+                }
+                Some(ready) => format!("{} ({})", ready.message, ready.reason),
+                None => "no status yet".to_owned(),
+            };
+            return Err(Refusal::Unready {
+                component: pin.component.to_string(),
+                environment: pin.environment.to_string(),
+                why,
+            });
+        }
+        self.facts.push(Fact::Source {
+            key: pin.key.clone(),
+            release: pin.effective_release(self.asked.now).to_owned(),
+            ready: needs_ready,
+        });
+        Ok(())
+    }
+
+    /// Checks that the ReleasePin has no active hold.
+    pub(super) fn not_held(&self, pin: &Pin) -> Result<(), Refusal> {
+        let now = self.asked.now;
+        let holds: Vec<String> = pin.active_holds(now).map(words).collect();
+        let ids = pin.active_holds(now).map(|hold| hold.id.clone());
+        match holds.is_empty() {
+            true => Ok(()),
+            false => Err(Refusal::Held {
+                ids: ids.filter(|_| pin.holds.len() > 1).collect(),
+                component: pin.component.to_string(),
+                environment: pin.environment.to_string(),
+                release: pin.effective_release(now).to_owned(),
+                holds: holds.join("; "),
+            }),
+        }
+    }
+
+    /// Checks that no GitOps tool owns the ReleasePin.
+    pub(super) fn not_owned(&self, pin: &Pin, release: &str) -> Result<(), Refusal> {
+        match pin.gitops {
+            None => Ok(()),
+            Some(tool) => Err(Refusal::OwnedByGit {
+                component: pin.component.to_string(),
+                environment: pin.environment.to_string(),
+                release: release.to_owned(),
+                tool,
+            }),
+        }
+    }
+}
+
+/// Returns the owner, the reason and the end of a hold.
+pub(super) fn words(hold: &Hold) -> String {
+    let mut words = hold.owner.clone();
+    if let Some(reason) = hold.reason.as_deref().filter(|reason| !reason.is_empty()) {
+        words += &format!(", {reason}");
+    }
+    if let Some(until) = &hold.until {
+        words += &format!(", until {}", until.0);
+    }
+    words
+}

@@ -1,0 +1,114 @@
+//! Errors that say the next step, on a small embedded store.
+
+use super::run;
+use super::small::Small;
+
+#[test]
+fn a_component_without_a_release_is_not_unknown() {
+    let small = Small::new();
+    let mail = "{apiVersion: openchoreo.dev/v1alpha1, kind: Component, metadata: {name: mail}, spec: {componentType: deployment/web}}
+---
+{apiVersion: openchoreo.dev/v1alpha1, kind: Workload, metadata: {name: mail}, spec: {image: \"shop/mail:1\"}}
+";
+    let file = small.write("mail.yaml", mail);
+    small.done(&format!("apply -f {file}"));
+    let deploy = "hint: to deploy it there: bowline deploy mail --environment dev";
+    for (line, code, says) in [
+        (
+            "promote mail --from dev --to staging",
+            1,
+            vec!["error: mail is not deployed in dev", deploy],
+        ),
+        (
+            "pin mail -e dev",
+            1,
+            vec!["error: mail is not deployed in dev", deploy],
+        ),
+        (
+            "status mail",
+            1,
+            vec![
+                "error: mail has no release and is not deployed",
+                "hint: bowline deploy mail --environment dev",
+            ],
+        ),
+        ("gc mail --dry-run", 1, vec!["error: mail has no release"]),
+        (
+            "promote nope --from dev --to staging",
+            1,
+            vec!["error: component nope does not exist; known: cart"],
+        ),
+        (
+            "promote ../cart --from dev --to staging",
+            1,
+            vec!["error: component ../cart does not exist; known: cart"],
+        ),
+        (
+            "status nope",
+            1,
+            vec!["error: component nope does not exist; known: cart"],
+        ),
+        (
+            "gc nope --dry-run",
+            1,
+            vec!["error: component nope does not exist; known: cart"],
+        ),
+    ] {
+        let (_, said) = small.ends(line, code);
+        for words in says {
+            assert!(said.contains(words), "{line}: no {words:?} in {said}");
+        }
+    }
+    // The hint works.
+    small.done("deploy mail --environment dev");
+}
+
+#[test]
+fn a_rollback_without_a_controller_does_not_advise_to_wait() {
+    let small = Small::new();
+    for release in ["cart-1", "cart-2"] {
+        small.done(&format!("deploy cart -e dev --release {release} --wait"));
+    }
+    for line in ["rollback cart -e dev", "rollback cart -e dev --wait"] {
+        let (_, said) = small.ends(line, 5);
+        assert!(said.contains("bowline controller "), "{said}");
+        assert!(
+            said.contains("hint: name the release with --to RELEASE"),
+            "{said}"
+        );
+        assert!(!said.contains("--wait"), "{said}");
+    }
+    small.done("rollback cart -e dev --to cart-1");
+}
+
+#[test]
+fn a_command_that_stores_nothing_creates_no_store() {
+    let home = tempfile::tempdir().unwrap();
+    let store = home.path().join("mistyped.db");
+    let flag = format!("--embedded={}", store.display());
+    for line in [
+        "status",
+        "history cart -e dev",
+        "revisions list cart/dev",
+        "get components",
+        "diff cart -e dev",
+        "audit verify",
+        "check",
+        "render cart -e dev",
+        "release list",
+        "screenshot",
+        "promote cart --from dev --to staging",
+        "gc --dry-run",
+        "delete component cart",
+    ] {
+        let words: Vec<&str> = line.split(' ').chain([flag.as_str()]).collect();
+        let (code, out, said) = run(home.path(), &words);
+        assert_eq!((code, out.as_str()), (2, ""), "{line}: {said}");
+        assert!(
+            said.contains(&format!("there is no store {}", store.display())),
+            "{line}: {said}"
+        );
+        assert!(said.contains("bowline apply -f DIR"), "{line}: {said}");
+        assert!(!store.exists(), "{line}");
+    }
+}
