@@ -144,6 +144,11 @@ impl Piece {
         self.place.kind.resource.kind == "CustomResourceDefinition"
     }
 
+    /// Returns whether the object is the policy that stamps changes with their author.
+    pub fn is_mutating_policy(&self) -> bool {
+        self.place.kind.resource.kind == "MutatingAdmissionPolicy"
+    }
+
     /// Returns whether the object is the Deployment of the controller.
     pub fn is_controller(&self) -> bool {
         self.place.kind.resource.kind == "Deployment"

@@ -12,7 +12,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use kube::Client;
+use kube::{Client, ResourceExt};
 use kube::api::{Api, PatchParams, PostParams, ValidationDirective};
 
 use super::apply::{self, Change, writable};
@@ -106,7 +106,8 @@ async fn install(
         }
         report.add(&piece.place, change.word());
     }
-    if created && !arguments.dry_run && !is_admitted(&connection.client).await {
+    let stamps = pieces.iter().any(Piece::is_mutating_policy);
+    if created && !arguments.dry_run && !is_admitted(&connection.client, stamps).await {
         say("the server's admission policies do not know the new kinds yet: until then the server answers 503 to ReleasePin writes".to_owned());
     }
     Ok(match arguments.dry_run && changes {
@@ -115,9 +116,10 @@ async fn install(
     })
 }
 
-/// Waits until the server accepts ReleasePins: policies know a kind a moment after the server serves it,
-/// and until then the server answers 503. Returns false after a timeout.
-async fn is_admitted(client: &Client) -> bool {
+/// Waits until the server's admission policies judge ReleasePins, and returns false after a timeout. The
+/// server loads a new policy, and then learns the kinds that the policy names, some time after it accepted
+/// both; in between it admits everything, then answers 503.
+async fn is_admitted(client: &Client, stamps: bool) -> bool {
     let (component, environment) = ("bowline", "install");
     let spec = ReleasePinSpec {
         component: component.to_owned(),
@@ -125,31 +127,38 @@ async fn is_admitted(client: &Client) -> bool {
         release_ref: NameRef::new(component),
         holds: Vec::new(),
     };
-    let mut pin = ReleasePin::new(&names::pin(component, environment), spec);
+    let unlabelled = ReleasePin::new(&names::pin(component, environment), spec);
+    let mut valid = unlabelled.clone();
     let own = [
         (labels::COMPONENT, component),
         (labels::ENVIRONMENT, environment),
     ];
     let own = own.map(|(label, value)| (label.to_owned(), value.to_owned()));
-    pin.metadata.labels = Some(own.into());
+    valid.metadata.labels = Some(own.into());
     let pins: Api<ReleasePin> = Api::namespaced(client.clone(), labels::SYSTEM_NAMESPACE);
     let dry = PostParams {
         dry_run: true,
         ..PostParams::default()
     };
     let begun = Instant::now();
-    loop {
-        match pins.create(&dry, &pin).await {
-            // The kind is not served yet, or its policies do not know it yet.
-            Err(kube::Error::Api(status)) if status.code == 404 || status.code >= 500 => {}
-            // Any other answer comes after the policies.
-            _ => return true,
-        }
-        if begun.elapsed() > ADMITTED {
-            return false;
+    while begun.elapsed() < ADMITTED {
+        let refuses = matches!(pins.create(&dry, &unlabelled).await, Err(error) if !is_early(&error));
+        let admits = match pins.create(&dry, &valid).await {
+            // Without a stamp, the server has not loaded the mutating policy yet.
+            Ok(pin) => !stamps || pin.annotations().contains_key(labels::CHANGED_BY),
+            Err(error) => !is_early(&error),
+        };
+        if refuses && admits {
+            return true;
         }
         tokio::time::sleep(LOOK).await;
     }
+    false
+}
+
+/// Whether the server gives this answer before it knows a new kind or a policy of it.
+fn is_early(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404 || status.code >= 500)
 }
 
 /// Returns an error on an embedded store or a repository, which have all kinds built in, and in read-only
