@@ -10,9 +10,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use bowline::api::{Environment, Release, ReleasePin};
+use bowline::engine::plan::Asked;
 use bowline::engine::world::{Event, Key, World};
 use bowline::subjects::release_pin::actions::promote::{self, Promote};
-use bowline::subjects::release_pin::plan::Asked;
 use kube::api::PartialObjectMeta;
 use serde_json::{Value, json};
 

@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use crate::api::environment::PipelineFault;
 use crate::controllers::metrics::Metrics;
+use crate::engine::apply::ApplyError;
+use crate::engine::claim::ClaimError;
 use crate::engine::ownership::GitOps;
 use crate::git::commit::CommitError;
 use crate::resolve::git::Cause;
-use crate::subjects::release_pin::apply::ApplyError;
-use crate::subjects::release_pin::claim::ClaimError;
 use crate::subjects::release_pin::matrix::Health;
 use crate::subjects::release_pin::rules::{MarkedBad, Refusal, Step};
 use crate::tui::action::Mode;
@@ -348,11 +348,11 @@ fn errors() -> Vec<Text> {
         ApplyError::NoReason {
             environment: text("prod"),
         },
-        ApplyError::Claim(ClaimError::Gone(text("cart-v1"))),
-        ApplyError::Claim(ClaimError::Bad(text("cart-v1"))),
-        ApplyError::Claim(ClaimError::Deleting(text("cart-v1"))),
+        ApplyError::Claim(ClaimError::Gone(text("release cart-v1"))),
+        ApplyError::Claim(ClaimError::Bad(text("release cart-v1"))),
+        ApplyError::Claim(ClaimError::Deleting(text("release cart-v1"))),
         ApplyError::Unknown {
-            pin: text("cart-staging"),
+            subject: text("cart-staging"),
             error: forbidden(),
         },
         ApplyError::Overtaken {

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use bowline::api::pin::ReleasePin;
 use bowline::api::{labels, names};
+use bowline::engine::audit::AuditWriter;
+use bowline::engine::subject::dynamic;
 use bowline::subjects::release_pin::actions::release::{Source, release};
 use bowline::subjects::release_pin::catalog::Catalog;
-use bowline::subjects::release_pin::recording::Scribe;
+use bowline::subjects::release_pin::kind::KIND;
 use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
@@ -104,13 +106,13 @@ impl World {
         let pin: ReleasePin = serde_json::from_value(pin).unwrap();
         let pins: Api<ReleasePin> = Api::namespaced(self.client.clone(), &self.namespace);
         let pin = pins.create(&PostParams::default(), &pin).await.unwrap();
-        let scribe = Scribe::of(
+        let audit = AuditWriter::of(
             &self.client,
             &self.namespace,
             "admin".to_owned(),
             Timestamp::now(),
         );
-        scribe.record(&pin).await.unwrap();
+        audit.record(&KIND, &dynamic(&pin)).await.unwrap();
         (name, [known(&release), known(&pin)])
     }
 

@@ -147,6 +147,9 @@ pub const RELEASE_PIN: &str = "ReleasePin";
 /// The kind of the chain of the releases of one component: their marks and deletions.
 pub const COMPONENT: &str = "Component";
 
+/// The kinds that an entry can be about.
+pub const SUBJECT_KINDS: &[&str] = &[RELEASE_PIN, COMPONENT];
+
 /// The values of an entry that only one kind of subject has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

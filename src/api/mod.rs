@@ -36,6 +36,7 @@ pub mod interval;
 pub mod labels;
 pub mod lists;
 pub mod names;
+pub mod operation;
 pub mod pin;
 pub mod reference;
 pub mod release;

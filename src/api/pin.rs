@@ -5,14 +5,14 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
-use kube::{CustomResource, ResourceExt};
+use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::annotation::{self, UnreadableAnnotation};
-use super::audit::{Action, ContentRef};
+use super::annotation::UnreadableAnnotation;
+use super::operation::{self, Operation};
 use super::reference::NameRef;
-use super::{labels, schema};
+use super::schema;
 
 /// The number of outcomes in the status of a ReleasePin.
 pub const MAX_OUTCOMES: usize = 50;
@@ -211,71 +211,30 @@ impl ReleasePinSpec {
     }
 }
 
-/// The change of a ReleasePin's spec; the value of the annotation `bowline.dev/operation`, written with it.
-///
-/// It contains everything that the AuditEntry of the change needs, so that any later writer can write a
-/// missing entry.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Operation {
-    /// Identifies the operation; the same after a retry.
-    pub id: String,
-    /// The generation of the ReleasePin after the change. Another generation belongs to another change.
-    pub generation: i64,
-    /// The action.
-    pub action: Action,
-    /// The time of the change.
-    pub at: Time,
-    /// The reason.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// The effective Release before the change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<ContentRef>,
-    /// The effective Release after the change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<ContentRef>,
-    /// The hash of the rendered changes in the environment.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rendered_hash: Option<String>,
-    /// The revision that a rollback restores.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub restored_from: Option<i64>,
-}
-
-impl Operation {
-    /// Returns the value of the annotation.
-    pub fn to_annotation(&self) -> String {
-        serde_json::to_string(self).expect("BUG: an operation is JSON")
-    }
-}
-
 impl ReleasePin {
     /// Reads the operation of the current generation. None: the annotation is of an older generation, because
     /// an edit by kubectl keeps it.
     pub fn operation(&self) -> Result<Option<Operation>, UnreadableAnnotation> {
-        let written: Option<Operation> = annotation::read(self, labels::OPERATION, "ReleasePin")?;
-        Ok(written.filter(|operation| Some(operation.generation) == self.metadata.generation))
+        operation::of(self, "ReleasePin")
     }
 
     /// Returns the user of the last change of the spec, as the API server stamped it.
     pub fn changed_by(&self) -> Option<&str> {
-        self.annotations()
-            .get(labels::CHANGED_BY)
-            .map(String::as_str)
+        operation::changed_by(self)
     }
 
     /// Returns the hash of the newest AuditEntry at the last change of the spec.
     pub fn audit_head(&self) -> Option<&str> {
-        self.annotations()
-            .get(labels::AUDIT_HEAD)
-            .map(String::as_str)
+        operation::audit_head(self)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::audit::{Action, ContentRef};
+    use crate::api::labels;
+    use kube::ResourceExt;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()

@@ -18,8 +18,9 @@ use crate::api::audit::AuditEntry;
 use crate::api::interval::Interval;
 use crate::api::pin::ReleasePin;
 use crate::api::{labels, names};
+use crate::engine::audit::{self, Finding, Row, Span, Verdict};
 use crate::engine::pages::{self, PAGE};
-use crate::subjects::release_pin::audit::{self, Finding, Row, Span, Verdict};
+use crate::subjects::release_pin::kind::live;
 
 /// The arguments of `audit`.
 #[derive(Debug, Subcommand)]
@@ -378,7 +379,7 @@ async fn verdict(connection: &Connection, component: Option<&str>) -> Result<Ver
     // more entries.
     let pins = pages::all(&pins, params, PAGE).await?;
     let (entries, problems) = stored(connection, component, None).await?;
-    let mut verdict = audit::verify(&pins, &entries);
+    let mut verdict = audit::verify(&live(&pins), &entries);
     verdict.problems.extend(problems);
     Ok(verdict)
 }

@@ -8,10 +8,10 @@ use jiff::{SignedDuration, Timestamp};
 use super::connect::{self, Connection, Options};
 use super::error::{Error, Exit};
 use crate::connect::{Address, Target};
+use crate::engine::plan::Asked;
 use crate::engine::whoami::{self, Whoami};
 use crate::engine::world::feed::Feed;
 use crate::engine::world::{Freshness, Source, World};
-use crate::subjects::release_pin::plan::Asked;
 use crate::subjects::release_pin::rules::{self, Refusal};
 use crate::{subjects, text};
 

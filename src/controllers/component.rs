@@ -26,15 +26,15 @@ use crate::api::component::ComponentStatus;
 use crate::api::condition::{self, Observation, Status};
 use crate::api::{Addon, Component, ComponentTypeDefinition, Release, Workload, audit, labels};
 use crate::connect::explain;
+use crate::engine::apply::{Applied, ApplyError, apply};
 use crate::engine::diff;
+use crate::engine::plan::{Asked, Plan};
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source, World};
 use crate::subjects::release_pin::READ_BY_MOVES;
 use crate::subjects::release_pin::actions::deploy::{self, Deploy};
 use crate::subjects::release_pin::actions::release as release_action;
-use crate::subjects::release_pin::apply::{Applied, ApplyError, apply};
 use crate::subjects::release_pin::catalog::{Catalog, CatalogError};
-use crate::subjects::release_pin::plan::{Asked, Plan};
 use crate::subjects::release_pin::preview::{PreviewError, Stage};
 use crate::subjects::release_pin::rules::Refusal;
 
@@ -356,7 +356,7 @@ async fn deploy(room: &Room, key: &Key, release: &Release) -> Result<Found, Comp
             return Ok(found(Status::False, reason, refusal.to_string(), may_pass));
         }
     };
-    let Some(item) = plan.items.first_mut() else {
+    let Some(change) = plan.changes.first_mut() else {
         return Ok(found(
             Status::False,
             "Refused",
@@ -364,17 +364,17 @@ async fn deploy(room: &Room, key: &Key, release: &Release) -> Result<Found, Comp
             false,
         ));
     };
-    if !item.unchanged {
+    if !change.unchanged {
         let stage = Stage::new(&room.base.client, &key.namespace, &room.base.git);
-        match stage.preview(item, &diff::Options::default()).await {
-            Ok(preview) => item.rendered_hash = Some(preview.hash),
+        match stage.preview(change, &diff::Options::default()).await {
+            Ok(preview) => change.rendered_hash = Some(preview.hash),
             Err(PreviewError::Target(error)) => return Err(error.into()),
             Err(error) => return Ok(found(Status::False, "DoesNotFit", error.to_string(), true)),
         }
     }
-    let (item, environment) = (item.clone(), item.environment.clone());
+    let (change, environment) = (change.clone(), change.environment.clone());
     let clock = || room.base.now();
-    match apply(&room.base.client, &plan, &item, &clock).await? {
+    match apply(&room.base.client, &plan, &change, &clock).await? {
         Applied::Superseded { by, .. } => {
             tracing::info!(%by, "another writer changed the ReleasePin after the deployment")
         }

@@ -18,11 +18,11 @@ use kube::runtime::{Controller, watcher};
 use super::Context;
 use crate::api::DeploymentPipeline;
 use crate::connect::explain;
+use crate::engine::plan::Asked;
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source, World};
 use crate::subjects::release_pin::actions::gc::{self, Candidate, Collection, Gc};
 use crate::subjects::release_pin::collect::{CollectError, Collected, Collector};
-use crate::subjects::release_pin::plan::Asked;
 use crate::subjects::release_pin::rules::Refusal;
 
 /// The number of namespaces that are reconciled at the same time.

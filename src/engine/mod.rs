@@ -2,13 +2,18 @@
 //!
 //! The engine knows no kind of subject and no terminal: no module prints, asks or exits.
 
+pub mod apply;
+pub mod audit;
 pub mod bodies;
+pub mod claim;
 pub mod diff;
 pub mod live;
 pub mod moment;
 pub mod ownership;
 pub mod pages;
+pub mod plan;
 pub mod presence;
 pub mod repeat;
+pub mod subject;
 pub mod whoami;
 pub mod world;

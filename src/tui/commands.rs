@@ -12,10 +12,10 @@ use super::order::Order;
 use super::orders::{self, Wanted};
 use super::prompt::{Offer, Over};
 use super::screens::{Screen, is_bad, since};
+use crate::engine::audit::Span;
 use crate::engine::moment;
 use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::actions::rollback::Target;
-use crate::subjects::release_pin::audit::Span;
 use crate::subjects::release_pin::desk;
 
 /// A command with its arguments and its description.

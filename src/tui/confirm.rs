@@ -8,8 +8,8 @@ use crossterm::event::KeyEvent;
 use tui_textarea::TextArea;
 
 use super::order::Prepared;
+use crate::engine::plan::Plan;
 use crate::engine::world::World;
-use crate::subjects::release_pin::plan::{Fact, Plan};
 
 /// The input that a plan needs before it is applied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,18 +57,14 @@ impl Demand {
     }
 
     fn of_moves(plan: &Plan, world: &World) -> Self {
-        let changing = || plan.items.iter().filter(|item| !item.unchanged);
-        let production = changing().find(|item| {
-            item.facts
-                .iter()
-                .any(|fact| matches!(fact, Fact::Environment { spec, .. } if spec.is_production))
-        });
+        let changing = || plan.changing();
+        let production = plan.production();
         let first = |environment: &str, namespace: &str| {
             let pipeline = world.pipeline(namespace);
             pipeline.is_some_and(|pipeline| pipeline.first_environments().contains(&environment))
         };
         let mut words: Vec<String> = Vec::new();
-        words.extend(production.map(|item| item.environment.clone()));
+        words.extend(production.map(|change| change.environment.clone()));
         let count = changing().count();
         if count > 1 {
             words.push(count.to_string());
@@ -77,7 +73,7 @@ impl Demand {
             words,
             counts: (count > 1).then_some("components"),
             reason: plan.lacks_reason().is_some(),
-            shown: !changing().all(|item| first(&item.environment, &item.pin.namespace)),
+            shown: !changing().all(|change| first(&change.environment, &change.key().namespace)),
         }
     }
 

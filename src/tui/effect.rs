@@ -12,12 +12,12 @@ use jiff::Timestamp;
 
 use super::order::{Order, Prepared, quoted};
 use crate::api::audit::AuditEntry;
+use crate::engine::apply::{Applied, ApplyError};
+use crate::engine::audit::Verdict;
 use crate::engine::diff::Diff;
 use crate::engine::world::Key;
 use crate::git::State;
 use crate::gitops::tree::LeftOutPin;
-use crate::subjects::release_pin::apply::{Applied, ApplyError};
-use crate::subjects::release_pin::audit::Verdict;
 use crate::subjects::release_pin::collect::Collected;
 use crate::subjects::release_pin::repository::{Committed, Proposal, Pushed};
 use crate::subjects::release_pin::revisions::{Pinned, Revisions};

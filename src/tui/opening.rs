@@ -12,8 +12,8 @@ use super::screens::{
     Screen, audit, collect, component, contexts, diff, help, list, log, revisions, tasks,
 };
 use super::update::front;
+use crate::engine::audit::Span;
 use crate::engine::world::World;
-use crate::subjects::release_pin::audit::Span;
 
 /// Returns the request to open the screen of an action; None if the action opens no screen here.
 pub fn screen(

@@ -4,12 +4,13 @@
 
 use crate::api::release::Verdict;
 use crate::connect::Address;
+use crate::engine::plan::Plan;
 use crate::subjects::release_pin::actions::gc::{Collection, Gc};
 use crate::subjects::release_pin::actions::mark::{Mark, Marking};
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::desk::{self, Draft};
+use crate::subjects::release_pin::kind;
 use crate::subjects::release_pin::marking;
-use crate::subjects::release_pin::plan::Plan;
 pub use crate::text::quoted;
 
 /// An action that the user requests.
@@ -240,15 +241,15 @@ impl Prepared {
     pub fn kubectl(&self) -> Vec<String> {
         match self {
             Self::Moves(draft) => {
-                let changing = draft.plan.items.iter().filter(|item| !item.unchanged);
-                let patch = |item: &crate::subjects::release_pin::plan::Item| {
+                let changing = draft.plan.changes.iter().filter(|change| !change.unchanged);
+                let patch = |change: &crate::engine::plan::Change| {
                     let spec = serde_json::json!({
-                        "spec": {"releaseRef": {"name": item.release_ref}, "holds": item.holds}
+                        "spec": {"releaseRef": {"name": kind::release_ref(change)}, "holds": change.holds}
                     });
                     format!(
                         "kubectl patch releasepins.openchoreo.dev {} --namespace {} --type merge --patch {}",
-                        quoted(&item.pin.name),
-                        quoted(&item.pin.namespace),
+                        quoted(&change.key().name),
+                        quoted(&change.key().namespace),
                         quoted(&spec.to_string())
                     )
                 };

@@ -18,12 +18,12 @@ use super::{pen, picture};
 use crate::api::audit::{Action, ContentRef};
 use crate::connect::{Address, Known};
 use crate::engine::diff;
+use crate::engine::plan::Asked;
 use crate::engine::presence::Presence;
 use crate::engine::world::{Event as Told, World};
 use crate::subjects::release_pin::actions::rollback::{self, Rollback, Target};
 use crate::subjects::release_pin::desk::Draft;
 use crate::subjects::release_pin::fixture::{self, outcomes, pin, release, unready};
-use crate::subjects::release_pin::plan::Asked;
 use crate::subjects::release_pin::revisions::{Cause, Pinned, Revision, Revisions, Row, State};
 
 /// The sizes in which every screen is tested.

@@ -7,7 +7,6 @@ use super::model::Ground;
 use super::order::{Order, Prepared, quoted};
 use crate::connect::Address;
 use crate::engine::world::{Key, World};
-use crate::subjects::release_pin::plan::Fact;
 use crate::subjects::release_pin::rollout::Rollout;
 use crate::subjects::release_pin::rows::Pin;
 
@@ -203,16 +202,11 @@ impl Task {
     pub fn settle(&mut self, state: State, ground: &Ground) {
         self.state = state;
         if let State::Rolling(rolling) = &mut self.state {
-            let items = self.prepared.plan().map_or(&[][..], |plan| &plan.items);
+            let changes = self.prepared.plan().map_or(&[][..], |plan| &plan.changes);
             for one in rolling {
-                let planned = items.iter().flat_map(|item| &item.facts);
-                one.uid = planned.into_iter().find_map(|fact| match fact {
-                    Fact::Pin {
-                        key,
-                        is: Some((uid, _)),
-                    } if *key == one.pin => Some(uid.as_str().into()),
-                    _ => None,
-                });
+                let planned = changes.iter().find(|change| *change.key() == one.pin);
+                let expected = planned.and_then(|change| change.expected.as_ref());
+                one.uid = expected.map(|expected| expected.uid.as_str().into());
             }
         }
         if self.target == Target::of(ground) {

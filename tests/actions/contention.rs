@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
+use bowline::engine::apply::{Applied, ApplyError, apply};
+use bowline::engine::plan::Plan;
 use bowline::engine::world::{Key, World};
-use bowline::subjects::release_pin::apply::{Applied, ApplyError, apply};
-use bowline::subjects::release_pin::plan::Plan;
 use futures::FutureExt;
 use futures::future::join_all;
 use jiff::Timestamp;
@@ -52,7 +52,7 @@ pub async fn one_of_fifty_wins(target: Arc<Target>) {
         let plans = plans(&shop, &feed.world(), round);
         let applying = clients.iter().zip(&plans);
         let applying =
-            applying.map(|(client, plan)| apply(client, plan, &plan.items[0], &Timestamp::now));
+            applying.map(|(client, plan)| apply(client, plan, &plan.changes[0], &Timestamp::now));
         let results = join_all(applying).await;
         let pin = shop.pins().get("cart-dev").await.unwrap();
         let generation = round as i64 + 2;

@@ -44,7 +44,7 @@ pub async fn answers_that_are_lost_change_nothing(target: Arc<Target>) {
         let plan = shop.deployment(&feed.world(), release, &operation, "ana");
         armed.store(action % WRITES.len(), Ordering::SeqCst);
         assert_eq!(done(&client, &plan).await, generation, "{operation}");
-        let key = plan.items[0].pin.clone();
+        let key = plan.changes[0].key().clone();
         feed.until(|world| {
             world
                 .pin(&key)

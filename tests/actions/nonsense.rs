@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bowline::api::DeploymentPipeline;
-use bowline::subjects::release_pin::apply::{Applied, apply};
+use bowline::engine::apply::{Applied, apply};
 use jiff::{SignedDuration, Timestamp};
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -144,7 +144,7 @@ pub async fn clocks_that_disagree_do_no_harm(target: Arc<Target>) {
         let off = SignedDuration::from_hours(hours);
         let plan = shop.deployment(&shop.feed().await.world(), release, operation, operation);
         let clock = move || Timestamp::now() + off;
-        let done = apply(&shop.client, &plan, &plan.items[0], &clock).await;
+        let done = apply(&shop.client, &plan, &plan.changes[0], &clock).await;
         assert!(matches!(done, Ok(Applied::Done(_))), "{done:?}");
     }
     // A hold whose start is in an hour is active already: only its end matters.

@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bowline::api::{Release, audit::AuditEntry, labels};
+use bowline::engine::apply::{Applied, ApplyError, apply};
+use bowline::engine::audit::{self, AuditWriter};
+use bowline::engine::subject::dynamic;
 use bowline::engine::world::Key;
 use bowline::engine::world::feed::Feed;
 use bowline::subjects::release_pin::actions::gc::{self, Candidate, Collection, Gc};
-use bowline::subjects::release_pin::apply::{Applied, ApplyError, apply};
-use bowline::subjects::release_pin::audit;
 use bowline::subjects::release_pin::collect::{Collected, Collector};
-use bowline::subjects::release_pin::recording::Scribe;
+use bowline::subjects::release_pin::kind::{KIND, live};
 use futures::future::join;
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -150,7 +151,7 @@ impl Arena {
             self.shop.deployment(&world, WANTED, &operation, "admin")
         };
         self.hesitate(patience).await;
-        apply(&self.shop.client, &plan, &plan.items[0], &Timestamp::now).await
+        apply(&self.shop.client, &plan, &plan.changes[0], &Timestamp::now).await
     }
 
     /// Waits for some requests, so that the two sides meet in every order.
@@ -181,13 +182,14 @@ impl Arena {
     async fn verifies(&self) {
         // The audit recorder writes the missing entries for the changes of kubectl.
         let (client, namespace) = (&self.shop.client, &self.shop.target.namespace);
-        let scribe = Scribe::new(client, namespace, Timestamp::now()).await;
+        let audit = AuditWriter::new(client, namespace, Timestamp::now()).await;
         let pin = self.shop.pins().get(PIN).await.unwrap();
-        scribe.unwrap().record(&pin).await.unwrap();
+        let recorded = audit.unwrap().record(&KIND, &dynamic(&pin)).await;
+        recorded.unwrap();
         let list = ListParams::default();
         let pins = self.shop.pins().list(&list).await.unwrap().items;
         let entries: Vec<AuditEntry> = self.shop.entries().list(&list).await.unwrap().items;
-        let verdict = audit::verify(&pins, &entries);
+        let verdict = audit::verify(&live(&pins), &entries);
         assert!(verdict.is_valid(), "{:?}", verdict.problems);
     }
 

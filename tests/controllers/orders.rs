@@ -17,10 +17,10 @@ use bowline::connect::DataPlanes;
 use bowline::controllers::all::{self, Loop};
 use bowline::controllers::rendered::{self, Ways};
 use bowline::controllers::{Context, component, pin, release, retention, simulator};
+use bowline::engine::audit;
 use bowline::render::{Inputs, Library, Rendered, render};
 use bowline::resolve::git::{Git, Settings};
 use bowline::subjects::release_pin::actions::release::{Source, release as make_release};
-use bowline::subjects::release_pin::audit;
 use bowline::subjects::release_pin::catalog::Catalog;
 use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
@@ -412,7 +412,7 @@ impl State {
         let pins = pins.list(&every).await.unwrap().items;
         let entries: Api<AuditEntry> = Api::namespaced(client.clone(), namespace);
         let entries = entries.list(&every).await.unwrap().items;
-        let verdict = audit::verify(&pins, &entries);
+        let verdict = audit::verify(&bowline::subjects::release_pin::kind::live(&pins), &entries);
         assert!(verdict.is_valid(), "{verdict:?}");
         assert_eq!(verdict.warnings, [], "no gaps");
         Self {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bowline::api::{ComponentEnvSnapshot, ReleasePin, RenderedRelease, labels, names};
+use bowline::engine::apply::{Applied, apply};
 use bowline::engine::world::World;
 use bowline::engine::world::feed::Feed;
 use bowline::subjects::release_pin::actions::deploy::{self, Deploy};
-use bowline::subjects::release_pin::apply::{Applied, apply};
 use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -73,7 +73,7 @@ impl Pins {
             asked.reason = Some("a proof".to_owned());
             let plan = deploy::plan(&self.feed.world(), &command, &asked);
             let plan = plan.unwrap_or_else(|refusal| panic!("{refusal}"));
-            let applied = apply(&self.shop.client, &plan, &plan.items[0], &Timestamp::now).await;
+            let applied = apply(&self.shop.client, &plan, &plan.changes[0], &Timestamp::now).await;
             match applied {
                 Ok(Applied::Unchanged | Applied::Done(_)) => return,
                 // Another process recorded it, or the read model was behind.

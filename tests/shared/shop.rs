@@ -7,15 +7,17 @@ use bowline::api::{
     AuditEntry, Component, ComponentTypeDefinition, DataPlane, DeploymentPipeline, Environment,
     Release, Workload, labels,
 };
+use bowline::engine::apply::{Applied, apply};
+use bowline::engine::audit;
+use bowline::engine::audit::AuditWriter;
+use bowline::engine::plan::{Asked, Plan};
+use bowline::engine::subject::dynamic;
 use bowline::engine::world::World;
 use bowline::engine::world::feed::Feed;
 use bowline::subjects::release_pin::actions::deploy::{self, Deploy};
 use bowline::subjects::release_pin::actions::release::{Source, release};
-use bowline::subjects::release_pin::apply::{Applied, apply};
-use bowline::subjects::release_pin::audit;
 use bowline::subjects::release_pin::catalog::Catalog;
-use bowline::subjects::release_pin::plan::{Asked, Plan};
-use bowline::subjects::release_pin::recording::Scribe;
+use bowline::subjects::release_pin::kind::{KIND, live};
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
 use kube::api::{Api, ListParams, PostParams};
@@ -122,8 +124,9 @@ impl Shop {
             return pin;
         }
         let namespace = &self.target.namespace;
-        let scribe = Scribe::new(&self.client, namespace, Timestamp::now()).await;
-        scribe.unwrap().record(&pin).await.unwrap();
+        let audit = AuditWriter::new(&self.client, namespace, Timestamp::now()).await;
+        let recorded = audit.unwrap().record(&KIND, &dynamic(&pin)).await;
+        recorded.unwrap();
         pin
     }
 
@@ -178,7 +181,7 @@ impl Shop {
         entries.sort_by_key(|entry| entry.spec.revision);
         let verdict = match self.target.repository() {
             None => {
-                let verdict = audit::verify(std::slice::from_ref(&pin), &entries);
+                let verdict = audit::verify(&live(std::slice::from_ref(&pin)), &entries);
                 assert_eq!(verdict.warnings, [], "no gaps");
                 verdict
             }
@@ -210,7 +213,7 @@ pub fn pin(component: &str, environment: &str, release: &str) -> ReleasePin {
 
 /// Applies a plan of one change, which must succeed.
 pub async fn done(client: &Client, plan: &Plan) -> i64 {
-    match apply(client, plan, &plan.items[0], &Timestamp::now).await {
+    match apply(client, plan, &plan.changes[0], &Timestamp::now).await {
         Ok(Applied::Done(revision)) => revision,
         other => panic!("{other:?}"),
     }

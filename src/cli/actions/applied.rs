@@ -6,10 +6,10 @@ use kube::Client;
 
 use crate::cli::connect::{self, Address};
 use crate::cli::error::Exit;
+use crate::engine::apply::{Applied, ApplyError, apply_all};
+use crate::engine::claim::ClaimError;
+use crate::engine::plan::Plan;
 use crate::engine::whoami::Clock;
-use crate::subjects::release_pin::apply::{Applied, ApplyError, apply_all};
-use crate::subjects::release_pin::claim::ClaimError;
-use crate::subjects::release_pin::plan::Plan;
 use crate::text::quoted;
 
 /// The result of a plan.
@@ -82,16 +82,16 @@ pub(super) async fn apply(
     };
     let mut results = Vec::with_capacity(answers.len());
     let mut first = None;
-    for (item, answer) in plan.items.iter().zip(&answers) {
+    for (change, answer) in plan.changes.iter().zip(&answers) {
         results.push(match answer {
-            Ok(applied) => done(&item.pin.name, applied, say),
+            Ok(applied) => done(&change.key().name, applied, say),
             Err(error) => {
-                say(format!("error: {}: {error}", item.pin.name));
+                say(format!("error: {}: {error}", &change.key().name));
                 if error.is_open() {
                     let history = format!(
                         "bowline history {} --environment {}",
-                        quoted(&item.component),
-                        quoted(&item.environment)
+                        quoted(&change.name),
+                        quoted(&change.environment)
                     );
                     let history = address.bowline(&history);
                     say(format!(

@@ -5,8 +5,8 @@ use crate::cli::Outcome;
 use crate::cli::commits::{push_again, told};
 use crate::cli::error::{Error, Exit};
 use crate::engine::diff::Diff;
+use crate::engine::plan::Plan;
 use crate::subjects::release_pin::desk::Draft;
-use crate::subjects::release_pin::plan::Plan;
 use crate::subjects::release_pin::repository::{self, Commits};
 
 use super::Session;
@@ -29,7 +29,7 @@ impl Session<'_> {
             let proposal = repository::plan(tree, plan, draft.unmade())?;
             proposal.warnings.iter().cloned().for_each(&mut *say);
             commits.admits(&proposal).await?;
-            let changing = plan.items.iter().any(|item| !item.unchanged);
+            let changing = plan.changes.iter().any(|change| !change.unchanged);
             if !changing && !self.changes.dry_run {
                 let exit = push_again(Some(&commits), say).await?;
                 let became = became(plan, exit, |_| Result::Unchanged);
@@ -52,10 +52,10 @@ impl Session<'_> {
             commits.moves(&draft, &proposal, &clock).await?
         };
         let mut exit = told(&committed, say);
-        let became = became(plan, exit, |item| {
-            match (item.unchanged, committed.made.here) {
+        let became = became(plan, exit, |change| {
+            match (change.unchanged, committed.made.here) {
                 (true, _) => Result::Unchanged,
-                (false, true) => Result::Done(item.generation.unwrap_or_default() + 1),
+                (false, true) => Result::Done(change.generation().unwrap_or_default() + 1),
                 (false, false) => Result::Committed,
             }
         });
@@ -80,10 +80,10 @@ impl Session<'_> {
 fn became(
     plan: &Plan,
     exit: Exit,
-    result: impl Fn(&crate::subjects::release_pin::plan::Item) -> Result,
+    result: impl Fn(&crate::engine::plan::Change) -> Result,
 ) -> Became {
     Became {
-        results: plan.items.iter().map(result).collect(),
+        results: plan.changes.iter().map(result).collect(),
         exit,
         interrupted: false,
     }

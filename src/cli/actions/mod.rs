@@ -16,6 +16,7 @@ use super::{Outcome, commits, confirm, observing};
 use crate::controllers::beside::Beside;
 use crate::engine::bodies::BodyError;
 use crate::engine::diff::{self, Diff};
+use crate::engine::plan::{Asked, Plan};
 use crate::engine::world::feed::Feed;
 use crate::engine::world::{Key, World};
 use crate::resolve::git::Git;
@@ -25,7 +26,6 @@ use crate::subjects::release_pin::actions::promote::Promote;
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::actions::undo::Undo;
 use crate::subjects::release_pin::desk::{Desk, Draft, NoDraft, Order};
-use crate::subjects::release_pin::plan::{Asked, Plan};
 use crate::subjects::release_pin::preview::PreviewError;
 use crate::subjects::release_pin::repository::Proposal;
 use crate::subjects::release_pin::rollout::Rollout;
@@ -272,9 +272,9 @@ impl<'a> Session<'a> {
         let shown = shown.map_err(not_shown)?;
         let changing = draft
             .plan
-            .items
+            .changes
             .iter()
-            .filter(|item| !item.unchanged)
+            .filter(|change| !change.unchanged)
             .count();
         let format = self.changes.output;
         if self.connection.repository.is_some() {
@@ -307,9 +307,9 @@ impl<'a> Session<'a> {
     /// have observed it. Without `--wait` nothing here changes the exit code: the write succeeded.
     async fn follow(&mut self, plan: &Plan, became: &Became, say: &mut dyn FnMut(String)) -> Exit {
         if !self.changes.wait || became.exit != Exit::Done || became.interrupted {
-            let results = plan.items.iter().zip(&became.results);
+            let results = plan.changes.iter().zip(&became.results);
             let changed: Vec<(Key, i64)> = results
-                .filter_map(|(item, result)| Some((item.pin.clone(), result.revision()?)))
+                .filter_map(|(change, result)| Some((change.key().clone(), result.revision()?)))
                 .collect();
             observing::observe(&self.beside(), &changed, say).await;
             return became.exit;
@@ -345,8 +345,8 @@ impl<'a> Session<'a> {
         }
         let production = {
             let world = self.feed.world();
-            plan.items.iter().find(|item| {
-                let key = Key::new(&self.asked.namespace, &item.environment);
+            plan.changes.iter().find(|change| {
+                let key = Key::new(&self.asked.namespace, &change.environment);
                 let environment = world.environment(&key);
                 environment.is_some_and(|environment| environment.spec.is_production)
             })
@@ -354,21 +354,21 @@ impl<'a> Session<'a> {
         if !confirm::can_ask() {
             return match production {
                 None => Ok(()),
-                Some(item) => Err(confirm::production_unconfirmed(&item.environment)),
+                Some(change) => Err(confirm::production_unconfirmed(&change.environment)),
             };
         }
         // A bigger risk needs a longer answer.
-        let count = plan.items.len().to_string();
-        let wanted = match (production, plan.items.len()) {
+        let count = plan.changes.len().to_string();
+        let wanted = match (production, plan.changes.len()) {
             (None, ..=1) => "y".to_owned(),
             (None, _) => count,
-            (Some(item), ..=1) => item.environment.clone(),
-            (Some(item), _) => format!("{} {count}", item.environment),
+            (Some(change), ..=1) => change.environment.clone(),
+            (Some(change), _) => format!("{} {count}", change.environment),
         };
         let mut question = shown::planned(plan, shown, files, Format::Table);
         // The start of the plan may have scrolled away.
-        for item in plan.items.iter().filter(|item| !item.unchanged) {
-            let line = shown::line(plan.action, item);
+        for change in plan.changes.iter().filter(|change| !change.unchanged) {
+            let line = shown::line(plan.action, change);
             question += &format!("{:?} {line}\n", plan.action);
         }
         confirm::ask(&question, &wanted)?;

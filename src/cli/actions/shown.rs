@@ -6,8 +6,9 @@ use super::applied::{Became, Result};
 use crate::api::audit::Action;
 use crate::cli::output::{self, Format};
 use crate::engine::diff::Diff;
+use crate::engine::plan::{Change, Plan};
 use crate::git::commit::Made;
-use crate::subjects::release_pin::plan::{Item, Plan};
+use crate::subjects::release_pin::kind;
 use crate::subjects::release_pin::repository::Proposal;
 use crate::text;
 
@@ -24,9 +25,9 @@ pub(super) fn planned(
     files: Option<&Proposal>,
     format: Format,
 ) -> String {
-    let items = || plan.items.iter().zip(shown);
+    let changes = || plan.changes.iter().zip(shown);
     let values = || {
-        let mut value = value(plan, items().map(|(item, shown)| fields(item, shown)));
+        let mut value = value(plan, changes().map(|(change, shown)| fields(change, shown)));
         if let Some(files) = files {
             value["files"] = files.json();
         }
@@ -35,14 +36,14 @@ pub(super) fn planned(
     match format {
         Format::Json => output::json(&values()),
         Format::Yaml => output::yaml(&values()),
-        Format::Name => plan.items.iter().map(name).collect(),
+        Format::Name => plan.changes.iter().map(name).collect(),
         Format::Table | Format::Wide => {
-            let item = |(item, shown): (&Item, &Option<Diff>)| {
-                let diff = shown.as_ref().map(changes).unwrap_or_default();
-                format!("{}\n{diff}", line(plan.action, item))
+            let change = |(change, shown): (&Change, &Option<Diff>)| {
+                let diff = shown.as_ref().map(listed).unwrap_or_default();
+                format!("{}\n{diff}", line(plan.action, change))
             };
             let files = files.map(Proposal::diff).unwrap_or_default();
-            items().map(item).collect::<String>() + &files
+            changes().map(change).collect::<String>() + &files
         }
     }
 }
@@ -55,29 +56,29 @@ pub(super) fn done(
     files: Option<&Files<'_>>,
     format: Format,
 ) -> String {
-    let items = || plan.items.iter().zip(shown).zip(&became.results);
+    let changes = || plan.changes.iter().zip(shown).zip(&became.results);
     let values = || {
-        let items = items().map(|((item, shown), result)| {
-            let mut fields = fields(item, shown);
+        let changes = changes().map(|((change, shown), result)| {
+            let mut fields = fields(change, shown);
             fields["result"] = json!(result.word());
             fields["revision"] = json!(result.revision());
             fields
         });
-        let mut value = value(plan, items);
+        let mut value = value(plan, changes);
         if let Some(Files { proposal, made }) = files {
             value["files"] = proposal.json();
             value["commit"] = json!({"id": made.commit, "branch": made.branch});
         }
         value
     };
-    let was_done = || items().filter(|(_, result)| result.is_done());
+    let was_done = || changes().filter(|(_, result)| result.is_done());
     match format {
         Format::Json => output::json(&values()),
         Format::Yaml => output::yaml(&values()),
-        Format::Name => was_done().map(|((item, _), _)| name(item)).collect(),
+        Format::Name => was_done().map(|((change, _), _)| name(change)).collect(),
         Format::Table | Format::Wide => was_done()
-            .map(|((item, _), result)| {
-                let line = line(plan.action, item);
+            .map(|((change, _), result)| {
+                let line = line(plan.action, change);
                 match result {
                     Result::Done(revision) => format!("{line} (revision {revision})\n"),
                     Result::Committed => format!("{line}\n"),
@@ -89,59 +90,59 @@ pub(super) fn done(
 }
 
 /// Prints the changes as a list, the most important first, and then their lines.
-fn changes(diff: &Diff) -> String {
+fn listed(diff: &Diff) -> String {
     match diff.is_empty() {
         true => diff.text(),
         false => format!("{}\n{}", diff.changes_text(), diff.text()),
     }
 }
 
-fn value(plan: &Plan, items: impl Iterator<Item = Value>) -> Value {
+fn value(plan: &Plan, changes: impl Iterator<Item = Value>) -> Value {
     json!({
         "action": plan.action, "operation": plan.operation, "at": plan.at, "reason": plan.reason,
-        "items": items.collect::<Vec<_>>(),
+        "@@changes@@": changes.collect::<Vec<_>>(),
     })
 }
 
-fn fields(item: &Item, shown: &Option<Diff>) -> Value {
+fn fields(change: &Change, shown: &Option<Diff>) -> Value {
     json!({
-        "component": item.component, "environment": item.environment, "pin": &*item.pin.name,
-        "from": item.from, "to": item.to, "releaseRef": item.release_ref, "holds": item.holds,
-        "restoredFrom": item.restored_from, "unchanged": item.unchanged, "warnings": item.warnings,
+        "component": change.name, "environment": change.environment, "pin": &*change.key().name,
+        "from": change.from, "to": change.to, "releaseRef": kind::release_ref(change), "holds": change.holds,
+        "restoredFrom": change.restored_from, "unchanged": change.unchanged, "warnings": change.warnings,
         "changes": shown.as_ref().map(Diff::json),
     })
 }
 
-fn name(item: &Item) -> String {
-    output::name_line("releasepin.openchoreo.dev", &item.pin.name)
+fn name(change: &Change) -> String {
+    output::name_line("releasepin.openchoreo.dev", &change.key().name)
 }
 
 /// Describes a change: the ReleasePin, the effective release before and after, the number of holds, and the
 /// end of a new hold.
-pub(super) fn line(action: Action, item: &Item) -> String {
-    let from = item
+pub(super) fn line(action: Action, change: &Change) -> String {
+    let from = change
         .from
         .as_ref()
         .map_or("nothing", |from| from.name.as_str());
-    let to = &item.to.name;
+    let to = &change.to.name;
     let what = match from == to {
         true => to.clone(),
         false => format!("{from} -> {to}"),
     };
-    let holds = match item.holds.len() {
+    let holds = match change.holds.len() {
         0 => String::new(),
         count => format!(", {}", text::counted(count, "holds")),
     };
-    let new = item.holds.last().filter(|_| action == Action::Pin);
+    let new = change.holds.last().filter(|_| action == Action::Pin);
     let until = new.and_then(|hold| hold.until.as_ref());
-    let until = match (until, item.holds.len()) {
+    let until = match (until, change.holds.len()) {
         (None, _) => String::new(),
         (Some(until), 1) => format!(" until {:.0}", until.0),
         (Some(until), _) => format!(", the new one until {:.0}", until.0),
     };
     let line = format!(
         "{} in {}: {what}{holds}{until}",
-        item.component, item.environment
+        change.name, change.environment
     );
     text::line(&line).into_owned()
 }
@@ -149,9 +150,8 @@ pub(super) fn line(action: Action, item: &Item) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::audit::ContentRef;
     use crate::api::pin::Hold;
-    use crate::engine::world::Key;
+    use crate::subjects::release_pin::fixture;
 
     #[test]
     fn the_plan_of_a_pin_shows_the_end_of_the_new_hold() {
@@ -184,24 +184,11 @@ mod tests {
             ),
             (Action::Undo, Vec::new(), "cart in dev: cart-1"),
         ] {
-            let release = ContentRef::named("cart-1");
-            let item = Item {
-                component: "cart".to_owned(),
-                environment: "dev".to_owned(),
-                pin: Key::new("shop", "cart-dev"),
-                generation: Some(1),
-                from: Some(release.clone()),
-                to: release,
-                release_ref: "cart-1".to_owned(),
+            let change = Change {
                 holds,
-                restored_from: None,
-                rendered_hash: None,
-                unchanged: false,
-                skips_path: false,
-                facts: Vec::new(),
-                warnings: Vec::new(),
+                ..fixture::change("cart", "dev", "cart-1")
             };
-            assert_eq!(line(action, &item), expected);
+            assert_eq!(line(action, &change), expected);
         }
     }
 }

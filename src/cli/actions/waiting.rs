@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::applied::{Became, Result as Changed};
 use crate::cli::error::{Error, Exit};
+use crate::engine::plan::{Change, Plan};
 use crate::engine::world::World;
 use crate::engine::world::feed::Feed;
-use crate::subjects::release_pin::plan::{Item, Plan};
 use crate::subjects::release_pin::rollout::Rollout;
 
 /// The reason why waiting ended.
@@ -30,12 +30,12 @@ pub(super) async fn wait(
     patience: Duration,
     say: &mut dyn FnMut(String),
 ) -> Result<(), Error> {
-    let changed: Vec<(&Item, i64)> = plan
-        .items
+    let changed: Vec<(&Change, i64)> = plan
+        .changes
         .iter()
         .zip(&became.results)
         .filter(|(_, result)| result.is_done())
-        .filter_map(|(item, result)| Some((item, result.revision().or(item.generation)?)))
+        .filter_map(|(change, result)| Some((change, result.revision().or(change.generation())?)))
         .collect();
     let progress = std::io::stderr().is_terminal();
     let mut told: Vec<String> = Vec::new();
@@ -44,7 +44,7 @@ pub(super) async fn wait(
             let states = states(&feed.world(), &changed);
             let lines: Vec<String> = states
                 .iter()
-                .map(|(item, state)| line(item, state))
+                .map(|(change, state)| line(change, state))
                 .collect();
             for line in lines.iter().filter(|line| progress && !told.contains(line)) {
                 say(line.clone());
@@ -67,7 +67,7 @@ pub(super) async fn wait(
     };
     let states = states(&feed.world(), &changed);
     let unready = states.iter().filter(|(_, state)| !state.is_ready());
-    let unready: Vec<String> = unready.map(|(item, state)| line(item, state)).collect();
+    let unready: Vec<String> = unready.map(|(change, state)| line(change, state)).collect();
     match unready.is_empty() {
         true => Ok(()),
         false => Err(failed(became, end, &unready)),
@@ -89,16 +89,16 @@ fn failed(became: &Became, end: End, unready: &[String]) -> Error {
     Error::new(Exit::Failed, message).with_hint("bowline status shows the progress")
 }
 
-fn states<'p>(world: &World, changed: &[(&'p Item, i64)]) -> Vec<(&'p Item, Rollout)> {
-    let state = |(item, revision): &(&'p Item, i64)| {
-        let rollout = Rollout::of(world.pin(&item.pin), *revision, &item.to.name);
-        (*item, rollout)
+fn states<'p>(world: &World, changed: &[(&'p Change, i64)]) -> Vec<(&'p Change, Rollout)> {
+    let state = |(change, revision): &(&'p Change, i64)| {
+        let rollout = Rollout::of(world.pin(change.key()), *revision, &change.to.name);
+        (*change, rollout)
     };
     changed.iter().map(state).collect()
 }
 
-fn line(item: &Item, state: &Rollout) -> String {
-    let (component, environment) = (&item.component, &item.environment);
+fn line(change: &Change, state: &Rollout) -> String {
+    let (component, environment) = (&change.name, &change.environment);
     format!("{component} in {environment}: {}", state.words())
 }
 

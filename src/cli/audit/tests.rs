@@ -2,10 +2,13 @@ use kube::api::{DeleteParams, PostParams};
 
 use super::*;
 use crate::api::audit::{Action, ContentRef};
-use crate::api::pin::{Operation, ReleasePinSpec};
+use crate::api::operation::Operation;
+use crate::api::pin::ReleasePinSpec;
 use crate::api::reference::NameRef;
 use crate::connect::StoreFile;
-use crate::subjects::release_pin::audit::{OnRelease, Recorder};
+use crate::engine::audit::{OnRelease, Recorder};
+use crate::engine::subject::dynamic;
+use crate::subjects::release_pin::kind::KIND;
 
 const NOW: &str = "2026-03-01T12:00:00Z";
 
@@ -51,7 +54,7 @@ impl Fixture {
         let recorder = Recorder {
             by: "ana",
             now,
-            releases: &[],
+            known: &[],
         };
         let spec = ReleasePinSpec {
             component: "checkout".into(),
@@ -91,7 +94,8 @@ impl Fixture {
                 1 => pins.create(&create, &pin).await.unwrap(),
                 _ => pins.replace(&pin.name_any(), &create, &pin).await.unwrap(),
             };
-            for entry in audit::missing(&pin, newest.as_ref(), &recorder).unwrap() {
+            for entry in audit::missing(&KIND, &dynamic(&pin), newest.as_ref(), &recorder).unwrap()
+            {
                 newest = Some(self.entries().create(&create, &entry).await.unwrap());
             }
         }

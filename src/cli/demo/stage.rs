@@ -16,7 +16,9 @@ use super::script::{Deed, What, newest};
 use crate::api::release::Verdict;
 use crate::api::{Component, Definitions, Release, Workload, digest, names};
 use crate::connect::{self, Connection, Deadlines, Environment, Options, Target, explain};
+use crate::engine::apply::{Applied, ApplyError, apply};
 use crate::engine::diff;
+use crate::engine::plan::Asked;
 use crate::engine::world::feed::Feed;
 use crate::engine::world::{Key, World};
 use crate::resolve::git::Git;
@@ -26,11 +28,9 @@ use crate::subjects::release_pin::actions::pin::{PinHold, Unpin};
 use crate::subjects::release_pin::actions::promote::Promote;
 use crate::subjects::release_pin::actions::release::{self, Source};
 use crate::subjects::release_pin::actions::rollback;
-use crate::subjects::release_pin::apply::{Applied, ApplyError, apply};
 use crate::subjects::release_pin::catalog::{Catalog, CatalogError};
 use crate::subjects::release_pin::desk::{Desk, NoDraft, Order};
 use crate::subjects::release_pin::marking::{self, MarkError};
-use crate::subjects::release_pin::plan::Asked;
 use crate::subjects::release_pin::preview::PreviewError;
 use crate::subjects::release_pin::rules::Refusal;
 
@@ -158,23 +158,23 @@ impl Stage {
         if when == When::Present {
             desk.show(&mut draft, &diff::Options::default()).await?;
         }
-        let Some(item) = draft.plan.items.first() else {
+        let Some(change) = draft.plan.changes.first() else {
             return Ok(None);
         };
-        let applied = apply(&connection.client, &draft.plan, item, &**clock).await?;
+        let applied = apply(&connection.client, &draft.plan, change, &**clock).await?;
         let generation = match applied {
             Applied::Done(generation) | Applied::Unrecorded(generation, _) => generation,
             Applied::Superseded { .. } | Applied::Unchanged => return Ok(None),
         };
         let seen = |world: &World| {
-            let pin = world.pin(&item.pin);
+            let pin = world.pin(change.key());
             pin.is_some_and(|pin| pin.generation >= generation)
         };
         self.feed.when(seen).await;
         Ok(Some(Moved {
-            environment: item.environment.clone(),
+            environment: change.environment.clone(),
             generation,
-            release: item.to.name.clone(),
+            release: change.to.name.clone(),
         }))
     }
 

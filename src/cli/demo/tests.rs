@@ -12,14 +12,16 @@ use crate::api::ReleasePin;
 use crate::api::audit::AuditEntry;
 use crate::connect;
 use crate::controllers::beside::Beside;
+use crate::engine::audit;
+use crate::engine::plan::Asked;
 use crate::engine::world::Key;
+use crate::subjects::release_pin::READ_BY_GC;
 use crate::subjects::release_pin::actions::gc::{self, Gc};
 use crate::subjects::release_pin::actions::rollback;
 use crate::subjects::release_pin::desk::{Desk, Order};
+use crate::subjects::release_pin::kind::live;
 use crate::subjects::release_pin::matrix::Health;
-use crate::subjects::release_pin::plan::Asked;
 use crate::subjects::release_pin::rows::Pin;
-use crate::subjects::release_pin::{READ_BY_GC, audit};
 
 /// The limit after which a test fails; all tests need much less.
 const HANG: Duration = Duration::from_secs(180);
@@ -69,7 +71,7 @@ async fn the_world_reads_back_as_its_matrix() {
 async fn the_past_is_whole_and_believable() {
     let demo = Demo::play(&surroundings(), now()).await.unwrap();
     let (pins, entries) = record(&demo).await;
-    let verdict = audit::verify(&pins, &entries);
+    let verdict = audit::verify(&live(&pins), &entries);
     assert!(verdict.is_valid(), "{:?}", verdict.problems);
     assert!(verdict.warnings.is_empty(), "{:?}", verdict.warnings);
     assert_eq!(entries.len(), PAST.len());
@@ -134,7 +136,7 @@ async fn the_company_does_what_it_is_said_to() {
     let shown = matrix(&demo, last);
     bind(|| insta::assert_snapshot!("demo_company", shown));
     let (pins, entries) = record(&demo).await;
-    assert!(audit::verify(&pins, &entries).is_valid());
+    assert!(audit::verify(&live(&pins), &entries).is_valid());
     // The current definitions are those of the release in the first environment: a deployment by the user
     // does not go back to an older version.
     let clock: Clock = Arc::new(move || last);
@@ -159,9 +161,9 @@ async fn the_company_does_what_it_is_said_to() {
             namespace: NAMESPACE.to_owned(),
         };
         let draft = desk.draft(&order, &asked).await.unwrap();
-        let item = draft.plan.items.first().unwrap();
-        let from = item.from.as_ref().unwrap();
-        assert_eq!(from.hash, item.to.hash, "{component}");
+        let change = draft.plan.changes.first().unwrap();
+        let from = change.from.as_ref().unwrap();
+        assert_eq!(from.hash, change.to.hash, "{component}");
     }
 }
 

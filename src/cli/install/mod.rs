@@ -12,8 +12,8 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use kube::{Client, ResourceExt};
 use kube::api::{Api, PatchParams, PostParams, ValidationDirective};
+use kube::{Client, ResourceExt};
 
 use super::apply::{self, Change, writable};
 use super::bundle::{self, MANAGER, Piece};
@@ -142,7 +142,8 @@ async fn is_admitted(client: &Client, stamps: bool) -> bool {
     };
     let begun = Instant::now();
     while begun.elapsed() < ADMITTED {
-        let refuses = matches!(pins.create(&dry, &unlabelled).await, Err(error) if !is_early(&error));
+        let refuses =
+            matches!(pins.create(&dry, &unlabelled).await, Err(error) if !is_early(&error));
         let admits = match pins.create(&dry, &valid).await {
             // Without a stamp, the server has not loaded the mutating policy yet.
             Ok(pin) => !stamps || pin.annotations().contains_key(labels::CHANGED_BY),

@@ -46,12 +46,15 @@ use super::Context;
 use super::table::{Change, Table};
 use crate::api::{DataPlane, EnvSettings, Environment, ReleasePin, definitions, labels, names};
 use crate::connect::explain;
+use crate::engine::audit::AuditWriter;
+use crate::engine::claim::{ClaimError, ClaimOn, Claims};
+use crate::engine::subject::dynamic;
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Freshness, Key, Source, World};
 use crate::render::Library;
-use crate::subjects::release_pin::claim::{ClaimError, Claims};
+use crate::subjects::release_pin::claim;
+use crate::subjects::release_pin::kind::KIND;
 use crate::subjects::release_pin::ownership;
-use crate::subjects::release_pin::recording::Scribe;
 use concerns::{Concerns, Thing};
 use make::{Made, Work};
 use rendered::{Row, Summary};
@@ -374,18 +377,17 @@ async fn complete(
     key: &Key,
     now: Timestamp,
 ) -> Result<(), PinError> {
-    let unclaimed: Vec<(Key, Option<String>)> = {
+    let unclaimed: Vec<ClaimOn> = {
         let world = room.base.feed().world();
         let named = pin.spec.named_releases();
         let rows = named.filter_map(|name| world.release(&Key::new(&key.namespace, name)));
         let unclaimed = rows.filter(|row| !row.pinned && !row.deleting);
-        let identity = unclaimed.map(|row| (row.key.clone(), Some(row.uid.to_string())));
-        identity.collect()
+        unclaimed.map(claim::on).collect()
     };
     for claimed in unclaimed {
         let operation = pin.operation().ok().flatten();
         let operation = operation.map_or_else(|| "controller".to_owned(), |known| known.id);
-        match Claims::place(&room.base.client, &operation, vec![claimed], now).await {
+        match Claims::place(&room.base.client, &operation, &[claimed], now).await {
             // The ReleasePin names the release in any case; a condition reports a bad or missing release.
             Ok(_) | Err(ClaimError::Bad(_) | ClaimError::Gone(_) | ClaimError::Deleting(_)) => {}
             Err(ClaimError::Target(error)) => return Err(error.into()),
@@ -397,8 +399,8 @@ async fn complete(
         .and_then(|status| status.observed_generation);
     if observed != pin.metadata.generation {
         let by = room.base.user().await?.to_owned();
-        let scribe = Scribe::of(&room.base.client, &key.namespace, by, now);
-        scribe.record(pin).await?;
+        let audit = AuditWriter::of(&room.base.client, &key.namespace, by, now);
+        audit.record(&KIND, &dynamic(pin)).await?;
     }
     Ok(())
 }

@@ -23,15 +23,15 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::actions::gc::{self, Candidate, Collection, Gc, Stays};
-use super::audit::OnRelease;
 use super::ledger::Ledger;
-use super::plan::Asked;
 use super::rules::Refusal;
 use super::{READ_BY_GC, marking};
 use crate::api::audit::{Action, ContentRef};
 use crate::api::release::{Claim, claimed_at};
 use crate::api::{ComponentEnvSnapshot, Release, ReleasePin, RenderedRelease, labels};
+use crate::engine::audit::OnRelease;
 use crate::engine::pages;
+use crate::engine::plan::Asked;
 use crate::engine::repeat::{ATTEMPTS, is_ambiguous, pause, repeat};
 use crate::engine::whoami::Clock;
 use crate::engine::world::{Event, World};

@@ -3,6 +3,9 @@
 //! Planners are pure. This module fetches their input, and creates the release that a plan needs before
 //! it can be applied. Nothing here asks the user or prints: notes for the user are returned.
 
+use std::any::Any;
+use std::sync::Arc;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, ListParams, PartialObjectMeta, PostParams};
 use kube::{Client, ResourceExt};
@@ -14,7 +17,6 @@ use super::actions::release::{self, Source};
 use super::actions::rollback::{self, Rollback, Target};
 use super::actions::undo::{self, Undo};
 use super::catalog::{Catalog, CatalogError};
-use super::plan::{Asked, Fact, Plan};
 use super::preview::{PreviewError, Stage};
 use super::repository::{self, NoReference};
 use super::rules::{Refusal, Rules};
@@ -22,10 +24,12 @@ use crate::api::audit::{Action, AuditEntry};
 use crate::api::{Component, Release, labels, names};
 use crate::connect::Connection;
 use crate::engine::diff::{self, Diff};
+use crate::engine::plan::{Asked, Fact, Plan};
 use crate::engine::world::feed::Feed;
 use crate::engine::world::{Key, World};
 use crate::engine::{live, pages, presence};
 use crate::resolve::git::Git;
+use crate::subjects::release_pin::facts::PinFact;
 use crate::subjects::release_pin::rows::ReleaseRow;
 
 /// A user's order to change ReleasePins.
@@ -320,7 +324,7 @@ impl Desk<'_> {
             match (self.draft(order, asked).await, &mut whole) {
                 (Ok(draft), None) => whole = Some(draft),
                 (Ok(draft), Some(whole)) => {
-                    whole.plan.items.extend(draft.plan.items);
+                    whole.plan.changes.extend(draft.plan.changes);
                     let new = draft.notes.into_iter();
                     let new: Vec<String> = new.filter(|note| !whole.notes.contains(note)).collect();
                     whole.notes.extend(new);
@@ -403,18 +407,18 @@ impl Desk<'_> {
         if let Some((release, _)) = &draft.unmade {
             stage.suppose(release);
         }
-        let mut shown = Vec::with_capacity(draft.plan.items.len());
-        for item in &mut draft.plan.items {
-            draft.notes.extend(item.warnings.iter().cloned());
+        let mut shown = Vec::with_capacity(draft.plan.changes.len());
+        for change in &mut draft.plan.changes {
+            draft.notes.extend(change.warnings.iter().cloned());
             // A hold alone does not change the rendered objects.
-            if item.unchanged || item.from.as_ref() == Some(&item.to) {
+            if change.unchanged || change.from.as_ref() == Some(&change.to) {
                 shown.push(None);
                 continue;
             }
-            match stage.preview(item, options).await {
+            match stage.preview(change, options).await {
                 Ok(preview) => {
                     draft.notes.extend(preview.warnings);
-                    item.rendered_hash = Some(preview.hash);
+                    change.rendered_hash = Some(preview.hash);
                     shown.push(Some(preview.diff));
                 }
                 // During an incident, a rollback without a preview is better than no rollback.
@@ -443,14 +447,18 @@ impl Desk<'_> {
         self.feed.when(stored).await;
         let again = deploy::plan(&self.feed.world(), &command, asked)?;
         draft.plan.reason = again.reason;
-        let is_release = |fact: &Fact| matches!(fact, Fact::Release { .. });
+        let is_release = |fact: &Arc<dyn Fact>| {
+            let fact = (&**fact as &dyn Any).downcast_ref();
+            matches!(fact, Some(PinFact::Release { .. }))
+        };
         // Only the release is new. The user confirmed the shown state of the ReleasePin, so the facts
         // about it stay those of the shown plan.
-        for (item, again) in draft.plan.items.iter_mut().zip(again.items) {
-            item.to = again.to;
-            item.facts.retain(|fact| !is_release(fact));
-            item.facts
-                .extend(again.facts.into_iter().filter(is_release));
+        for (change, again) in draft.plan.changes.iter_mut().zip(again.changes) {
+            change.to = again.to;
+            change.claims = again.claims;
+            change.facts.retain(|fact| !is_release(fact));
+            let new = again.facts.into_iter().filter(is_release);
+            change.facts.splice(0..0, new);
         }
         Ok(made.then(|| format!("release {} created", command.release)))
     }

@@ -8,7 +8,11 @@ use kube::runtime::wait::{await_condition, conditions};
 use serde_json::{Value, json};
 
 use super::READ_BY_GC;
+use super::kind::{KIND, RELEASE_REF};
+use crate::api::audit::ContentRef;
 use crate::api::{self, Release, ReleasePin};
+use crate::engine::plan::{Change, Expected, Field};
+use crate::engine::subject::SubjectRef;
 use crate::engine::world::{Event, Key, Source, World};
 
 /// The current time in tests.
@@ -27,6 +31,32 @@ pub(crate) fn at(time: &str) -> Timestamp {
 /// Returns the key of an object in the namespace of the tests.
 pub(crate) fn key(name: &str) -> Key {
     Key::new("shop", name)
+}
+
+/// Returns a change that leaves a ReleasePin at its release.
+pub(crate) fn change(component: &str, environment: &str, release: &str) -> Change {
+    let name = api::names::pin(component, environment);
+    Change {
+        subject: SubjectRef::new(&KIND, key(&name)),
+        name: component.to_owned(),
+        environment: environment.to_owned(),
+        is_production: false,
+        requires_reason: false,
+        expected: Some(Expected {
+            uid: String::new(),
+            generation: 1,
+        }),
+        fields: vec![Field::set(RELEASE_REF, release)],
+        holds: Vec::new(),
+        claims: Vec::new(),
+        from: Some(ContentRef::named(release)),
+        to: ContentRef::named(release),
+        restored_from: None,
+        rendered_hash: None,
+        unchanged: true,
+        facts: Vec::new(),
+        warnings: Vec::new(),
+    }
 }
 
 /// Builds an empty world of three environments in a pipeline; the last is production.

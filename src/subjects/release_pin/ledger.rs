@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use kube::Client;
 use kube::api::{Api, ListParams, PostParams};
 
-use super::audit::{self, OnRelease, Recorder};
 use crate::api::audit::{Action, AuditEntry, AuditEntrySpec, COMPONENT, ContentRef};
 use crate::api::names;
+use crate::engine::audit::{self, OnRelease, Recorder};
 use crate::engine::pages;
 use crate::engine::repeat::{is_ambiguous, pause, repeat};
 
@@ -87,7 +87,7 @@ impl Ledger {
             let recorder = Recorder {
                 by: &self.by,
                 now,
-                releases: &[],
+                known: &[],
             };
             let newest = match self.newest.take() {
                 Some(known) => Some(known),

@@ -9,12 +9,12 @@ use kube::{Client, ResourceExt};
 use serde_json::json;
 
 use super::actions::mark::Marking;
-use super::audit::OnRelease;
 use super::ledger::{Ledger, is_operation};
 use crate::api::audit::{Action, ContentRef};
 use crate::api::release::{Mark, Verdict};
 use crate::api::{Release, labels};
 use crate::connect::explain;
+use crate::engine::audit::OnRelease;
 use crate::engine::repeat::{is_ambiguous, pause, repeat};
 use crate::engine::whoami::Clock;
 

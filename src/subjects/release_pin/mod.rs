@@ -1,24 +1,22 @@
 //! ReleasePins: the release of a component in an environment, and the actions that change it.
 
 pub mod actions;
-pub mod apply;
-pub mod audit;
 pub mod catalog;
 pub mod claim;
 pub mod collect;
 pub mod compare;
 pub mod desk;
+pub mod facts;
 #[cfg(test)]
 pub(crate) mod fixture;
+pub mod kind;
 pub mod ledger;
 mod lookups;
 pub mod marking;
 pub mod matrix;
 pub mod ownership;
 pub mod past;
-pub mod plan;
 pub mod preview;
-pub mod recording;
 mod refusal;
 pub mod repository;
 pub mod revisions;
@@ -28,5 +26,7 @@ pub mod rules;
 pub mod since;
 pub mod stale;
 pub mod tables;
+#[cfg(test)]
+mod tests;
 
 pub use tables::{READ_BY_GC, READ_BY_MOVES, watches};

@@ -12,11 +12,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::audit::chains;
 use super::matrix::Columns;
 use crate::api::audit::{Action, AuditEntry, COMPONENT, RELEASE_PIN};
 use crate::api::labels;
 use crate::api::pin::{self, Hold};
+use crate::engine::audit::chains;
 use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::rows::{Move, Pin};
 

@@ -9,11 +9,11 @@ use kube::Client;
 use serde_json::Value;
 
 use super::catalog::{Catalog, CatalogError};
-use super::plan::Item;
 use crate::api::audit::ContentRef;
 use crate::api::{Definitions, Release, digest};
 use crate::engine::bodies::{Bodies, BodyError};
 use crate::engine::diff::{self, Diff};
+use crate::engine::plan::Change;
 use crate::render::{self, Inputs, Library, RenderError, Rendered};
 use crate::resolve::git::Git;
 use crate::resolve::{self, ResolveError};
@@ -107,17 +107,17 @@ impl<'a> Stage<'a> {
     /// Renders the effect of the change of one ReleasePin on its environment.
     pub async fn preview(
         &self,
-        item: &Item,
+        change: &Change,
         options: &diff::Options,
     ) -> Result<Preview, PreviewError> {
-        let catalog = self.catalog(&item.component, &item.environment).await?;
+        let catalog = self.catalog(&change.name, &change.environment).await?;
         let mut warnings = Vec::new();
-        let place = (item.component.as_str(), item.environment.as_str());
+        let place = (change.name.as_str(), change.environment.as_str());
         let after = self
-            .render(&catalog, place, &item.to, &mut warnings)
+            .render(&catalog, place, &change.to, &mut warnings)
             .await?;
-        let before = match &item.from {
-            Some(from) if from.name == item.to.name => Some(after.clone()),
+        let before = match &change.from {
+            Some(from) if from.name == change.to.name => Some(after.clone()),
             // The current release may be deleted or broken; a change to another release is still allowed.
             Some(from) => self
                 .render(&catalog, place, from, &mut Vec::new())
@@ -125,7 +125,7 @@ impl<'a> Stage<'a> {
                 .ok(),
             None => None,
         };
-        if before.is_none() && item.from.is_some() {
+        if before.is_none() && change.from.is_some() {
             warnings.push(
                 "the current release cannot be rendered, so every object is shown as new"
                     .to_owned(),

@@ -6,11 +6,12 @@
 use std::collections::BTreeSet;
 
 use super::READ_BY_MOVES;
-use super::plan::{Asked, Fact};
+use super::facts::PinFact;
 pub use super::refusal::{MarkedBad, Refusal, Step, UNREADY_ANYWAY};
 use crate::api::environment::{DeploymentPipelineSpec, EnvironmentSpec, PipelineFault};
 use crate::api::pin::Hold;
 use crate::api::release::Verdict;
+use crate::engine::plan::Asked;
 use crate::engine::world::{Freshness, Key, Source, World};
 use crate::subjects::release_pin::rows::{Pin, ReleaseRow};
 
@@ -21,7 +22,7 @@ pub const NAMES: usize = 10;
 pub(super) struct Rules<'w> {
     pub(super) world: &'w World,
     pub(super) asked: &'w Asked,
-    pub(super) facts: Vec<Fact>,
+    pub(super) facts: Vec<PinFact>,
     /// A release that the plan creates first; the read model does not have it.
     supposed: Option<&'w ReleaseRow>,
 }
@@ -92,7 +93,7 @@ impl<'w> Rules<'w> {
     pub(super) fn environment(&mut self, name: &str) -> Result<&'w EnvironmentSpec, Refusal> {
         let key = self.key(name);
         let spec = self.known_environment(name)?;
-        self.facts.push(Fact::Environment {
+        self.facts.push(PinFact::Environment {
             key,
             spec: spec.clone(),
         });
@@ -117,12 +118,12 @@ impl<'w> Rules<'w> {
             });
         }
         if let Some(pin) = pin {
-            self.facts.push(Fact::Owner {
+            self.facts.push(PinFact::Owner {
                 key: key.clone(),
                 is: pin.gitops,
             });
         }
-        self.facts.push(Fact::Pin {
+        self.facts.push(PinFact::Pin {
             key,
             is: pin.map(|pin| (pin.uid.to_string(), pin.generation)),
         });
@@ -240,7 +241,7 @@ impl<'w> Rules<'w> {
                 release: release.to_owned(),
             });
         }
-        self.facts.push(Fact::Release {
+        self.facts.push(PinFact::Release {
             key: row.key.clone(),
             uid: row.uid.to_string(),
         });
@@ -285,7 +286,7 @@ impl<'w> Rules<'w> {
         if let Some(fault @ PipelineFault::Several { .. }) = self.world.pipeline_fault(namespace) {
             return Err(fault.into());
         }
-        self.facts.push(Fact::OnePipeline {
+        self.facts.push(PinFact::OnePipeline {
             namespace: namespace.clone(),
         });
         Ok(())
@@ -302,7 +303,7 @@ impl<'w> Rules<'w> {
                 leads: leads.map(str::to_owned).collect(),
             });
         }
-        self.facts.push(Fact::Path {
+        self.facts.push(PinFact::Path {
             namespace: self.asked.namespace.clone(),
             from: from.to_owned(),
             to: to.to_owned(),
@@ -319,7 +320,7 @@ impl<'w> Rules<'w> {
                 first: first.into_iter().map(str::to_owned).collect(),
             });
         }
-        self.facts.push(Fact::First {
+        self.facts.push(PinFact::First {
             namespace: self.asked.namespace.clone(),
             environment: environment.to_owned(),
         });
@@ -346,7 +347,7 @@ impl<'w> Rules<'w> {
                 why,
             });
         }
-        self.facts.push(Fact::Source {
+        self.facts.push(PinFact::Source {
             key: pin.key.clone(),
             release: pin.effective_release(self.asked.now).to_owned(),
             ready: needs_ready,

@@ -11,11 +11,12 @@ use serde_json::Value;
 
 use super::actions::gc::{self, Collection, Gc};
 use super::actions::mark::Marking;
-use super::plan::{Asked, Fact, Item, Plan};
+use super::facts::{self, PinFact};
 use crate::api::environment::EnvironmentSpec;
 use crate::api::pin;
 use crate::api::release::Verdict;
 use crate::engine::ownership::GitOps;
+use crate::engine::plan::{Asked, Change, Fact, Plan};
 use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::rows::Pin;
 use crate::text;
@@ -25,31 +26,28 @@ use crate::text;
 /// `unmade` is the release that the plan creates first: the read model need not have it yet.
 pub fn of_plan(world: &World, plan: &Plan, unmade: Option<&str>, now: Timestamp) -> Vec<String> {
     let mut stale: Vec<String> = Vec::new();
-    for item in &plan.items {
-        let expected = |fact: &&Fact| match fact {
-            // Nothing is written for an unchanged item: only its two releases are relevant.
-            Fact::Source { key, release, .. } if item.unchanged => {
+    for change in &plan.changes {
+        let matters = |fact: &&PinFact| match fact {
+            // Nothing is written for an unchanged ReleasePin: only its two releases are relevant.
+            PinFact::Source { key, release, .. } if change.unchanged => {
                 let source = world.pin(key);
                 source.is_none_or(|source| source.effective_release(now) != release)
             }
-            Fact::Pin { .. } => true,
-            _ if item.unchanged => false,
-            Fact::Release { key, .. } => unmade != Some(&*key.name),
+            PinFact::Pin { .. } | PinFact::Effective { .. } => true,
+            _ if change.unchanged => false,
+            PinFact::Release { key, .. } => unmade != Some(&*key.name),
             _ => true,
         };
-        let broken = item.facts.iter().filter(expected);
-        let broken = broken.filter(|fact| !fact.holds(world, now));
-        let mut found: Vec<String> = broken
-            .map(|fact| match fact {
-                Fact::Pin { key, is } => pin(world, item, key, is.as_ref(), now),
-                Fact::Source { key, release, .. } => source(world, key, release, now),
-                fact => describe(world, fact),
-            })
-            .collect();
-        if found.is_empty() {
-            found.extend(ended(world, item, now));
-        }
-        for what in found {
+        let broken = facts::of(change).filter(matters);
+        let mut broken = broken.filter(|fact| !fact.holds(world, now)).peekable();
+        // An ended hold matters only if nothing else explains the difference.
+        let first = broken.peek().copied();
+        let broken = broken.filter(|fact| {
+            !matches!(fact, PinFact::Effective { .. })
+                || first.is_some_and(|first| std::ptr::eq(first, *fact))
+        });
+        for fact in broken {
+            let what = fact.describe(world, change, now);
             if !stale.contains(&what) {
                 stale.push(what);
             }
@@ -113,10 +111,12 @@ pub fn of_collection(world: &World, gc: &Gc, plan: &Collection, now: Timestamp) 
 }
 
 /// Describes a fact that is no longer true: the difference, and the tool or the user that made it.
-pub(super) fn describe(world: &World, fact: &Fact) -> String {
+pub(super) fn describe(world: &World, fact: &PinFact, change: &Change, now: Timestamp) -> String {
     match fact {
-        Fact::Pin { key, .. } | Fact::Source { key, .. } => format!("{} changed", key.name),
-        Fact::Owner { key, is } => {
+        PinFact::Pin { key, is } => pin(world, change, key, is.as_ref(), now),
+        PinFact::Source { key, release, .. } => source(world, key, release, now),
+        PinFact::Effective { .. } => ended(world, fact, now).unwrap_or_default(),
+        PinFact::Owner { key, is } => {
             let now = world.pin(key).and_then(|pin| pin.gitops);
             let tool = |tool: Option<GitOps>| tool.map_or("no tool", GitOps::name);
             format!(
@@ -126,9 +126,9 @@ pub(super) fn describe(world: &World, fact: &Fact) -> String {
                 tool(*is)
             )
         }
-        Fact::Release { key, uid } => release_changed(world, key, uid),
-        Fact::Environment { key, spec } => environment(world, key, spec),
-        Fact::Path {
+        PinFact::Release { key, uid } => release_changed(world, key, uid),
+        PinFact::Environment { key, spec } => environment(world, key, spec),
+        PinFact::Path {
             namespace,
             from,
             to,
@@ -136,8 +136,8 @@ pub(super) fn describe(world: &World, fact: &Fact) -> String {
             let pipeline = pipeline(world, namespace);
             format!("the pipeline no longer has a path from {from} to {to}: {pipeline}")
         }
-        Fact::OnePipeline { namespace } => pipeline(world, namespace),
-        Fact::First {
+        PinFact::OnePipeline { namespace } => pipeline(world, namespace),
+        PinFact::First {
             namespace,
             environment,
         } => {
@@ -150,7 +150,7 @@ pub(super) fn describe(world: &World, fact: &Fact) -> String {
 /// Describes the change of the ReleasePin of a plan.
 fn pin(
     world: &World,
-    item: &Item,
+    change: &Change,
     key: &Key,
     planned: Option<&(String, i64)>,
     now: Timestamp,
@@ -167,7 +167,10 @@ fn pin(
             format!("{name} was deleted and created again with {release}{by}")
         }
         Some((_, revision)) => {
-            let same = item.from.as_ref().is_some_and(|from| from.name == release);
+            let same = change
+                .from
+                .as_ref()
+                .is_some_and(|from| from.name == release);
             let what = match (same, pin.changed_by.as_deref()) {
                 (true, Some(by)) => format!("{by} changed the holds or the releaseRef of {name}"),
                 (true, None) => format!("the holds or the releaseRef of {name} changed"),
@@ -207,14 +210,24 @@ fn source(world: &World, key: &Key, release: &str, now: Timestamp) -> String {
 
 /// Describes a hold that ended while the plan was open, so that another release than the planned one is
 /// effective before or after the change.
-pub(super) fn ended(world: &World, item: &Item, now: Timestamp) -> Option<String> {
-    let pin = world.pin(&item.pin);
+pub(super) fn ended(world: &World, fact: &PinFact, now: Timestamp) -> Option<String> {
+    let PinFact::Effective {
+        key,
+        from,
+        release_ref,
+        holds,
+        to,
+    } = fact
+    else {
+        return None;
+    };
+    let pin = world.pin(key);
     let owned = pin.is_some_and(|pin| pin.gitops.is_some());
     let before = pin.map(|pin| pin.effective_release(now));
-    let planned = item.from.as_ref().map(|from| from.name.as_str());
-    let active = item.holds.iter().filter(|hold| hold.counts(now, owned));
-    let after = pin::fixed(active).unwrap_or(&item.release_ref);
-    let (name, to) = (&item.pin.name, &item.to.name);
+    let planned = from.as_deref();
+    let active = holds.iter().filter(|hold| hold.counts(now, owned));
+    let after = pin::fixed(active).unwrap_or(release_ref);
+    let name = &key.name;
     match (before, planned) {
         (Some(now), Some(then)) if now != then => Some(format!(
             "a hold on {name} ended: its effective release is {now}, no longer {then}"
@@ -331,6 +344,8 @@ fn with_tool(metadata: &ObjectMeta) -> String {
 mod tests {
     use kube::api::PartialObjectMeta;
     use serde_json::json;
+
+    use std::sync::Arc;
 
     use super::*;
     use crate::api::Release;
@@ -529,9 +544,19 @@ mod tests {
         let world = shop();
         let mut plan = promotion(&world);
         let hold = json!([{"id": "x", "owner": "ana", "since": "2026-11-17T11:00:00Z", "until": "2026-11-17T14:05:00Z", "release": "cart-v2"}]);
-        for item in &mut plan.items {
-            item.holds = serde_json::from_value(hold.clone()).unwrap();
-            item.release_ref = "cart-v1".to_owned();
+        for change in &mut plan.changes {
+            let written = |fact: &PinFact| -> Arc<dyn Fact> {
+                let mut fact = fact.clone();
+                if let PinFact::Effective {
+                    holds, release_ref, ..
+                } = &mut fact
+                {
+                    *holds = serde_json::from_value(hold.clone()).unwrap();
+                    *release_ref = "cart-v1".to_owned();
+                }
+                Arc::new(fact)
+            };
+            change.facts = facts::of(change).map(written).collect();
         }
         assert_eq!(of_plan(&world, &plan, None, now()), Vec::<String>::new());
         assert_eq!(
@@ -545,7 +570,7 @@ mod tests {
         let mut world = shop();
         world.pins(Event::Applied(fixture::pin("cart", "staging", "v2")));
         let plan = promotion(&world);
-        assert!(plan.items.iter().all(|item| item.unchanged));
+        assert!(plan.changes.iter().all(|change| change.unchanged));
         world.releases(Event::Applied(marked_bad("v2")));
         assert_eq!(of_plan(&world, &plan, None, now()), Vec::<String>::new());
         world.pins(Event::Applied(moved("staging", "v1", "tom")));

@@ -11,8 +11,9 @@ use super::Session;
 use crate::api::ReleasePin;
 use crate::api::audit::AuditEntry;
 use crate::connect::explain;
+use crate::engine::audit::{self, Finding};
 use crate::engine::pages::{self, PAGE};
-use crate::subjects::release_pin::audit::{self, Finding};
+use crate::subjects::release_pin::kind::live;
 use crate::subjects::release_pin::repository::verify;
 use crate::tui::effect::Record;
 
@@ -31,7 +32,7 @@ async fn once(session: &Session) -> Result<Record, String> {
     let read = stored(session).await;
     let (pins, entries, problems) = read.map_err(|error| explain(&error))?;
     let mut verdict = match session.connection.repository.clone() {
-        None => audit::verify(&pins, &entries),
+        None => audit::verify(&live(&pins), &entries),
         // In a repository the git log is the audit trail: there is no hash chain, and verification compares
         // each commit message with its commit.
         Some(repository) => {

@@ -3,10 +3,10 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Handled, Scene, Screen, describe, is_bad};
+use crate::engine::plan::Asked;
 use crate::engine::world::World;
 use crate::engine::world::feed::Touched;
 use crate::subjects::release_pin::actions::gc::{self, Candidate, Gc};
-use crate::subjects::release_pin::plan::Asked;
 use crate::text;
 use crate::tui::action::Action;
 use crate::tui::effect::{Effect, Object};

@@ -334,18 +334,18 @@ impl State {
             what,
             read: self.opened,
         };
-        let (before, after) = match draft.plan.items.as_slice() {
-            [item] => {
-                let place = format!("{} in {}", item.component, item.environment);
-                let before = match &item.from {
+        let (before, after) = match draft.plan.changes.as_slice() {
+            [change] => {
+                let place = format!("{} in {}", change.name, change.environment);
+                let before = match &change.from {
                     Some(from) => format!("{place}, release {}", from.name),
                     None => format!("{place}, where it is not deployed"),
                 };
-                (before, format!("{place}, release {}", item.to.name))
+                (before, format!("{place}, release {}", change.to.name))
             }
-            items => (
+            changes => (
                 "current state".to_owned(),
-                format!("planned state of {} components", items.len()),
+                format!("planned state of {} components", changes.len()),
             ),
         };
         let compare = Compare {
@@ -581,7 +581,7 @@ fn demand(prepared: &Prepared, turn: &Turn<'_>) -> Demand {
 /// Returns whether a plan would change nothing.
 fn is_idle(prepared: &Prepared) -> bool {
     match prepared {
-        Prepared::Moves(draft) => draft.plan.items.iter().all(|item| item.unchanged),
+        Prepared::Moves(draft) => draft.plan.changes.iter().all(|change| change.unchanged),
         Prepared::Mark(marking) => marking.unchanged,
         Prepared::Collection(collection) => {
             let mislabelled = collection.releases.iter().any(|found| found.mislabelled);

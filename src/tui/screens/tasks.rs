@@ -139,12 +139,12 @@ impl State {
                 });
                 let mut moved = pins.iter();
                 let why = left.or_else(|| moved.find_map(|one| one.overtaken(turn.world)));
-                let items = task.prepared.plan().map_or(&[][..], |plan| &plan.items);
-                let made = items
+                let changes = task.prepared.plan().map_or(&[][..], |plan| &plan.changes);
+                let made = changes
                     .iter()
-                    .filter(|item| pins.iter().any(|one| one.pin == item.pin));
+                    .filter(|change| pins.iter().any(|one| one.pin == *change.key()));
                 let made: Vec<(String, String)> = made
-                    .map(|item| (item.component.clone(), item.environment.clone()))
+                    .map(|change| (change.name.clone(), change.environment.clone()))
                     .collect();
                 match (why, orders::undo_of(&made)) {
                     (Some(why), _) => turn.say(Level::Warning, why),

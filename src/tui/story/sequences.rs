@@ -20,8 +20,10 @@ use super::Story;
 use super::shop;
 use crate::api::{ComponentEnvSnapshot, DeploymentPipeline, Environment, Release, ReleasePin};
 use crate::connect::Options;
+use crate::engine::audit::AuditWriter;
+use crate::engine::subject::dynamic;
 use crate::engine::world::Key;
-use crate::subjects::release_pin::recording::Scribe;
+use crate::subjects::release_pin::kind::KIND;
 use crate::tui::model::Event;
 use crate::tui::picture;
 use crate::tui::roster::Kind;
@@ -236,8 +238,8 @@ impl Walk {
                 if let Ok(Some(pin)) = pins.get_opt(&name(at)).await {
                     let now = self.story.session.now();
                     let namespace = &self.story.model.ground.namespace;
-                    let scribe = Scribe::of(&tom, namespace, "tom".to_owned(), now);
-                    let _ = scribe.record(&pin).await;
+                    let audit = AuditWriter::of(&tom, namespace, "tom".to_owned(), now);
+                    let _ = audit.record(&KIND, &dynamic(&pin)).await;
                     let patch = merge(json!({"status": settled(&pin, None)}));
                     let _ = pins.patch_status(&name(at), &params, &patch).await;
                 }

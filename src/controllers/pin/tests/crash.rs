@@ -4,14 +4,15 @@ use kube::api::ListParams;
 
 use super::*;
 use crate::api::{AuditEntry, ComponentEnvSnapshot, Release, RenderedRelease};
-use crate::subjects::release_pin::audit;
+use crate::engine::audit;
+use crate::subjects::release_pin::kind::live;
 
 /// Returns the final state of all objects, without the fields that differ from run to run.
 async fn end(shop: &Shop) -> serde_json::Value {
     let pin = shop.get_pin("dev").await;
     let all = ListParams::default();
     let entries = shop.api::<AuditEntry>().list(&all).await.unwrap().items;
-    let verdict = audit::verify(std::slice::from_ref(&pin), &entries);
+    let verdict = audit::verify(&live(std::slice::from_ref(&pin)), &entries);
     assert!(
         verdict.is_valid() && verdict.warnings.is_empty(),
         "{verdict:?}"

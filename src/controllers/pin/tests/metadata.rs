@@ -5,7 +5,8 @@ use kube::api::ListParams;
 use super::*;
 use crate::api::Release;
 use crate::api::audit::{Action as Audited, AuditEntry};
-use crate::subjects::release_pin::audit;
+use crate::engine::audit;
+use crate::subjects::release_pin::kind::live;
 
 #[tokio::test]
 async fn edits_are_recorded_and_what_they_name_is_claimed() {
@@ -27,7 +28,7 @@ async fn edits_are_recorded_and_what_they_name_is_claimed() {
     let all = ListParams::default();
     let mut entries = shop.api::<AuditEntry>().list(&all).await.unwrap().items;
     entries.sort_by_key(|entry| entry.spec.revision);
-    let verdict = audit::verify(std::slice::from_ref(&pin), &entries);
+    let verdict = audit::verify(&live(std::slice::from_ref(&pin)), &entries);
     assert!(
         verdict.is_valid() && verdict.warnings.is_empty(),
         "{verdict:?}"

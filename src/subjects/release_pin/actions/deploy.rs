@@ -1,9 +1,9 @@
 //! `deploy`: deploys a release to an environment without a promotion path into it.
 
-use super::{Moved, item};
+use super::{After, change};
 use crate::api::audit::Action;
+use crate::engine::plan::{Asked, Plan};
 use crate::engine::world::World;
-use crate::subjects::release_pin::plan::{Asked, Plan};
 use crate::subjects::release_pin::rows::ReleaseRow;
 use crate::subjects::release_pin::rules::{Refusal, Rules};
 
@@ -51,16 +51,8 @@ pub fn plan_with(
         rules.not_held(pin)?;
         rules.not_owned(pin, release)?;
     }
-    let moved = Moved {
-        component,
-        environment,
-        pin,
-        release: row,
-        holds: pin.map(|pin| pin.holds.to_vec()).unwrap_or_default(),
-        keeps_reference: false,
-        restored_from: None,
-    };
-    let mut item = item(rules, moved);
-    item.skips_path = *skip_path;
-    Ok(super::plan(Action::Deploy, asked, vec![item]))
+    let mut after = After::moved(component, environment, pin, row);
+    after.skips_path = *skip_path;
+    let change = change(rules, after);
+    Ok(super::plan(Action::Deploy, asked, vec![change]))
 }

@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 
 use crate::api::release::Verdict;
+use crate::engine::plan::Asked;
 use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::marking;
-use crate::subjects::release_pin::plan::Asked;
 use crate::subjects::release_pin::rules::{Refusal, Rules};
 
 /// The arguments of a mark.

@@ -11,74 +11,151 @@ pub mod rollback;
 mod tests;
 pub mod undo;
 
-use super::plan::{Asked, Item, Plan, identity};
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::claim;
+use super::facts::{PinFact, identity};
+use super::kind::{KIND, RELEASE_REF};
 use super::rows::{Pin, ReleaseRow};
 use super::rules::Rules;
 use crate::api::audit::{Action, ContentRef};
-use crate::api::names;
 use crate::api::pin::Hold;
+use crate::api::{labels, names};
+use crate::engine::claim::ClaimOn;
+use crate::engine::plan::{Asked, Change, Expected, Fact, Field, Plan};
+use crate::engine::subject::SubjectRef;
 use crate::engine::world::Key;
 
-/// A ReleasePin and its new release.
-struct Moved<'a> {
+/// The state of a ReleasePin after a change.
+struct After<'a> {
     component: &'a str,
     environment: &'a str,
+    /// The ReleasePin before the change, if it exists.
     pin: Option<&'a Pin>,
-    release: &'a ReleaseRow,
+    /// The release in the releaseRef.
+    release_ref: String,
     holds: Vec<Hold>,
-    /// Whether the releaseRef stays, because a hold names the effective release.
-    keeps_reference: bool,
+    /// The effective release.
+    to: ContentRef,
     restored_from: Option<i64>,
+    /// Whether the change skips the promotion path, which requires a reason.
+    skips_path: bool,
+    warnings: Vec<String>,
 }
 
-fn plan(action: Action, asked: &Asked, items: Vec<Item>) -> Plan {
+impl<'a> After<'a> {
+    /// Describes a ReleasePin that moves to a release. Without `pin`, the change creates it.
+    fn moved(
+        component: &'a str,
+        environment: &'a str,
+        pin: Option<&'a Pin>,
+        release: &ReleaseRow,
+    ) -> Self {
+        Self {
+            component,
+            environment,
+            pin,
+            release_ref: release.key.name.to_string(),
+            holds: pin.map(|pin| pin.holds.to_vec()).unwrap_or_default(),
+            to: identity(&release.key.name, Some(release)),
+            restored_from: None,
+            skips_path: false,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+fn plan(action: Action, asked: &Asked, changes: Vec<Change>) -> Plan {
     Plan {
         action,
         operation: asked.operation.clone(),
         at: asked.now,
         reason: asked.reason.clone(),
-        items,
+        changes,
     }
 }
 
-/// Builds a change that keeps the ReleasePin as it is, with the facts that the rules have used.
-fn item_of(rules: Rules<'_>, component: &str, environment: &str, pin: Option<&Pin>) -> Item {
-    let now = rules.asked.now;
-    let counts = pin.map(|pin| pin.effective_release(now));
-    let from = counts.map(|name| identity(name, rules.world.release(&rules.key(name))));
+/// Builds the change of a ReleasePin, with the facts that the rules have used.
+fn change(rules: Rules<'_>, after: After<'_>) -> Change {
+    let After {
+        component,
+        environment,
+        pin,
+        ..
+    } = after;
+    let effective = pin.map(|pin| pin.effective_release(rules.asked.now));
+    let from = effective.map(|name| identity(name, rules.world.release(&rules.key(name))));
     let key = rules.key(&names::pin(component, environment));
-    Item {
-        component: component.to_owned(),
+    let spec = rules.world.environment(&rules.key(environment));
+    let spec = spec.map(|environment| &environment.spec);
+    let mut fields = vec![
+        Field::set(&["spec", "component"], component),
+        Field::set(&["spec", "environment"], environment),
+        Field::set(RELEASE_REF, after.release_ref.as_str()),
+    ];
+    if pin.is_none() {
+        let own = json!({labels::COMPONENT: component, labels::ENVIRONMENT: environment});
+        fields.push(Field::set(&["metadata", "labels"], own));
+    }
+    let unchanged = pin.is_some_and(|pin| {
+        *pin.release == *after.release_ref && *pin.holds == *after.holds.as_slice()
+    });
+    let key = pin.map_or(key, |pin| pin.key.clone());
+    let mut facts = rules.facts.clone();
+    // The last fact, because every other one explains more.
+    facts.push(PinFact::Effective {
+        key: key.clone(),
+        from: from.as_ref().map(|from| from.name.clone()),
+        release_ref: after.release_ref.clone(),
+        holds: after.holds.clone(),
+        to: after.to.name.clone(),
+    });
+    Change {
+        subject: SubjectRef::new(&KIND, key),
+        name: component.to_owned(),
         environment: environment.to_owned(),
-        pin: pin.map_or(key, |pin| pin.key.clone()),
-        generation: pin.map(|pin| pin.generation),
-        release_ref: pin.map(|pin| pin.release.to_string()).unwrap_or_default(),
-        holds: pin.map(|pin| pin.holds.to_vec()).unwrap_or_default(),
-        to: from.clone().unwrap_or(ContentRef::named("")),
+        is_production: spec.is_some_and(|spec| spec.is_production),
+        requires_reason: after.skips_path || spec.is_some_and(|spec| spec.requires_reason()),
+        expected: pin.map(|pin| Expected {
+            uid: pin.uid.to_string(),
+            generation: pin.generation,
+        }),
+        fields,
+        claims: claims(&rules, &after),
+        holds: after.holds,
         from,
-        restored_from: None,
+        to: after.to,
+        restored_from: after.restored_from,
         rendered_hash: None,
-        unchanged: false,
-        skips_path: false,
-        facts: rules.facts,
-        warnings: Vec::new(),
+        unchanged,
+        facts: facts.into_iter().map(shared).collect(),
+        warnings: after.warnings,
     }
 }
 
-/// Builds the change of a ReleasePin to another release.
-fn item(rules: Rules<'_>, moved: Moved<'_>) -> Item {
-    let pin = moved.pin;
-    let mut item = item_of(rules, moved.component, moved.environment, pin);
-    if !moved.keeps_reference {
-        item.release_ref = moved.release.key.name.to_string();
-    }
-    item.holds = moved.holds;
-    item.to = identity(&moved.release.key.name, Some(moved.release));
-    item.restored_from = moved.restored_from;
-    item.unchanged = pin.is_some_and(|pin| {
-        *pin.release == *item.release_ref && *pin.holds == *item.holds.as_slice()
-    });
-    item
+fn shared(fact: PinFact) -> Arc<dyn Fact> {
+    Arc::new(fact)
+}
+
+/// Returns the releases that the ReleasePin names afterwards and did not name before.
+fn claims(rules: &Rules<'_>, after: &After<'_>) -> Vec<ClaimOn> {
+    let fixed = after
+        .holds
+        .iter()
+        .filter_map(|hold| hold.release.as_deref());
+    let named = std::iter::once(after.release_ref.as_str()).chain(fixed);
+    let is_new = |name: &&str| {
+        let mut known = after.pin.into_iter().flat_map(Pin::named_releases);
+        known.all(|known| known != *name)
+    };
+    let on = |name| {
+        let key = rules.key(name);
+        let release = rules.world.release(&key);
+        release.map_or_else(|| claim::on_name(key), claim::on)
+    };
+    named.filter(is_new).map(on).collect()
 }
 
 /// Returns the key of an object in the same namespace.

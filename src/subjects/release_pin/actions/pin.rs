@@ -3,11 +3,12 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{Moved, item, rollback};
+use super::{After, change, rollback};
 use crate::api::audit::Action;
 use crate::api::pin::Hold;
+use crate::engine::plan::{Asked, Plan};
 use crate::engine::world::World;
-use crate::subjects::release_pin::plan::{Asked, Plan};
+use crate::subjects::release_pin::facts::identity;
 use crate::subjects::release_pin::rules::{self, Refusal, Rules};
 
 /// The arguments of a pin.
@@ -50,34 +51,28 @@ pub fn plan_pin(world: &World, command: &PinHold, asked: &Asked) -> Result<Plan,
     let until = command.until.filter(|_| endless.is_none());
     let mut holds = pin.holds.to_vec();
     holds.push(Hold {
-        id: rollback::hold_id(&asked.operation),
+        id: asked.hold_id(),
         owner: asked.user.clone(),
         reason: asked.reason.clone(),
         since: rollback::since(pin, asked.now),
         until: until.map(Time),
         release: command.release.clone(),
     });
-    let moved = Moved {
-        component: &command.component,
-        environment: &command.environment,
-        pin: Some(pin),
-        release: row,
-        holds,
-        keeps_reference: true,
-        restored_from: None,
-    };
-    let mut item = item(rules, moved);
+    let mut after = After::moved(&command.component, &command.environment, Some(pin), row);
+    after.release_ref = pin.release.to_string();
+    after.holds = holds;
     if let (Some(tool), Some(_)) = (endless, command.until) {
-        item.warnings.push(format!(
+        after.warnings.push(format!(
             "{} owns this ReleasePin, so the hold has no end; bowline unpin removes it",
             tool.name()
         ));
     }
     if until.is_some_and(|until| until <= asked.now) {
-        item.warnings
+        after
+            .warnings
             .push("the hold ends in the past, so it has no effect".to_owned());
     }
-    Ok(super::plan(Action::Pin, asked, vec![item]))
+    Ok(super::plan(Action::Pin, asked, vec![change(rules, after)]))
 }
 
 /// Plans the removal of a hold. A warning names the effective release if it changes.
@@ -107,12 +102,22 @@ pub fn plan_unpin(world: &World, command: &Unpin, asked: &Asked) -> Result<Plan,
             "release {effective} does not exist; the running resources stay"
         ));
     }
-    let mut item = super::item_of(rules, &command.component, &command.environment, Some(pin));
-    item.release_ref = pin.release.to_string();
-    item.holds = holds;
-    item.to = crate::subjects::release_pin::plan::identity(&effective, row);
-    item.warnings.extend(warnings);
-    Ok(super::plan(Action::Unpin, asked, vec![item]))
+    let after = After {
+        component: &command.component,
+        environment: &command.environment,
+        pin: Some(pin),
+        release_ref: pin.release.to_string(),
+        holds,
+        to: identity(&effective, row),
+        restored_from: None,
+        skips_path: false,
+        warnings,
+    };
+    Ok(super::plan(
+        Action::Unpin,
+        asked,
+        vec![change(rules, after)],
+    ))
 }
 
 /// Returns the position of the hold that the user means: the named one, or else the only one.

@@ -1,10 +1,10 @@
 //! `promote`: deploys the effective release of one environment to the next. Each environment keeps its
 //! own settings.
 
-use super::{Moved, item};
+use super::{After, change};
 use crate::api::audit::Action;
+use crate::engine::plan::{Asked, Change, Plan};
 use crate::engine::world::World;
-use crate::subjects::release_pin::plan::{Asked, Item, Plan};
 use crate::subjects::release_pin::rules::{Refusal, Rules};
 
 /// The arguments of a promotion.
@@ -24,7 +24,7 @@ pub struct Promote {
 
 /// Plans a promotion. Checks the rules for every component first, and returns all refusals at once.
 pub fn plan(world: &World, command: &Promote, asked: &Asked) -> Result<Plan, Vec<Refusal>> {
-    let mut items = Vec::with_capacity(command.components.len());
+    let mut changes = Vec::with_capacity(command.components.len());
     let mut refusals = Vec::new();
     if command.components.is_empty() {
         let rules = Rules::new(world, asked);
@@ -35,14 +35,14 @@ pub fn plan(world: &World, command: &Promote, asked: &Asked) -> Result<Plan, Vec
     }
     for component in &command.components {
         match promotion(world, command, component, asked) {
-            Ok(item) => items.push(item),
+            Ok(change) => changes.push(change),
             // A refusal that is the same for several components appears once.
             Err(refusal) if refusals.contains(&refusal) => {}
             Err(refusal) => refusals.push(refusal),
         }
     }
     match refusals.is_empty() {
-        true => Ok(super::plan(Action::Promote, asked, items)),
+        true => Ok(super::plan(Action::Promote, asked, changes)),
         false => Err(refusals),
     }
 }
@@ -52,7 +52,7 @@ fn promotion(
     command: &Promote,
     component: &str,
     asked: &Asked,
-) -> Result<Item, Refusal> {
+) -> Result<Change, Refusal> {
     let Promote { from, to, .. } = command;
     let mut rules = Rules::new(world, asked);
     rules.current()?;
@@ -73,17 +73,7 @@ fn promotion(
         rules.not_held(pin)?;
         rules.not_owned(pin, &release)?;
     }
-    let moved = Moved {
-        component,
-        environment: to,
-        pin,
-        release: row,
-        holds: pin.map(|pin| pin.holds.to_vec()).unwrap_or_default(),
-        keeps_reference: false,
-        restored_from: None,
-    };
-    Ok(Item {
-        skips_path: command.skip_path,
-        ..item(rules, moved)
-    })
+    let mut after = After::moved(component, to, pin, row);
+    after.skips_path = command.skip_path;
+    Ok(change(rules, after))
 }

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{Moved, item};
+use super::{After, change};
 use crate::api::audit::Action;
 use crate::api::pin::Hold;
 use crate::api::release::Verdict;
+use crate::engine::plan::{Asked, Plan};
 use crate::engine::presence::Presence;
 use crate::engine::world::World;
-use crate::subjects::release_pin::plan::{Asked, Plan};
 use crate::subjects::release_pin::rows::{Move, Pin, ReleaseRow};
 use crate::subjects::release_pin::rules::{MarkedBad, Refusal, Rules};
 
@@ -68,7 +68,7 @@ pub fn plan(world: &World, command: &Rollback, asked: &Asked) -> Result<Plan, Re
     }
     let mut holds = pin.holds.to_vec();
     let hold = Hold {
-        id: hold_id(&asked.operation),
+        id: asked.hold_id(),
         owner: asked.user.clone(),
         reason: asked.reason.clone(),
         since: since(pin, asked.now),
@@ -78,26 +78,27 @@ pub fn plan(world: &World, command: &Rollback, asked: &Asked) -> Result<Plan, Re
     if command.hold && !is_held_already(pin, &hold, &release, asked) {
         holds.push(hold);
     }
-    let moved = Moved {
-        component,
-        environment,
-        pin: Some(pin),
-        release: row,
-        holds,
-        keeps_reference: by_hold,
-        restored_from,
-    };
-    let mut item = item(rules, moved);
-    item.warnings
+    let mut after = After::moved(component, environment, Some(pin), row);
+    if by_hold {
+        after.release_ref = pin.release.to_string();
+    }
+    after.holds = holds;
+    after.restored_from = restored_from;
+    after
+        .warnings
         .extend(was_unhealthy(pin, &release, asked.now));
     if let Some(tool) = pin.gitops {
-        item.warnings.push(format!(
+        after.warnings.push(format!(
             "{} owns this ReleasePin: git still names {}, and the hold keeps {release} running",
             tool.name(),
             pin.release
         ));
     }
-    Ok(super::plan(Action::Rollback, asked, vec![item]))
+    Ok(super::plan(
+        Action::Rollback,
+        asked,
+        vec![change(rules, after)],
+    ))
 }
 
 /// Returns a warning if the release ran here before and was not healthy when it was replaced the last time.
@@ -126,12 +127,6 @@ fn is_held_already(pin: &Pin, wanted: &Hold, release: &str, asked: &Asked) -> bo
             )
     };
     pin.effective_release(asked.now) == release && pin.holds.iter().any(same)
-}
-
-/// Returns the id of a hold: short, and the same if the operation is repeated.
-pub(in crate::subjects::release_pin) fn hold_id(operation: &str) -> String {
-    let id: String = operation.chars().take(8).collect();
-    format!("hold-{id}")
 }
 
 /// Returns the start of a new hold. It is later than the start of every other hold, because the newest

@@ -3,12 +3,13 @@
 //! The audit entry before the last change has the earlier state of the ReleasePin. A second undo reverses
 //! the first.
 
-use super::item_of;
 use super::rollback::was_unhealthy;
+use super::{After, change};
 use crate::api::audit::{Action, AuditEntry, CLONE_ENDS};
 use crate::api::pin::Hold;
+use crate::engine::plan::{Asked, Plan};
 use crate::engine::world::World;
-use crate::subjects::release_pin::plan::{Asked, Plan, identity};
+use crate::subjects::release_pin::facts::identity;
 use crate::subjects::release_pin::rows::Pin;
 use crate::subjects::release_pin::rules::{Refusal, Rules};
 
@@ -51,14 +52,20 @@ pub fn plan(
     if *restored.release != *pin.release {
         rules.not_owned(pin, release_ref)?;
     }
-    let mut item = item_of(rules, component, environment, Some(pin));
-    item.warnings = changed_holds(&pin.holds, holds);
-    item.warnings.extend(was_unhealthy(pin, &counts, asked.now));
-    item.release_ref = release_ref.to_owned();
-    item.holds = holds.to_vec();
-    item.to = identity(&counts, Some(row));
-    item.restored_from = Some(before.spec.revision);
-    Ok(super::plan(Action::Undo, asked, vec![item]))
+    let mut warnings = changed_holds(&pin.holds, holds);
+    warnings.extend(was_unhealthy(pin, &counts, asked.now));
+    let after = After {
+        component,
+        environment,
+        pin: Some(pin),
+        release_ref: release_ref.to_owned(),
+        holds: holds.to_vec(),
+        to: identity(&counts, Some(row)),
+        restored_from: Some(before.spec.revision),
+        skips_path: false,
+        warnings,
+    };
+    Ok(super::plan(Action::Undo, asked, vec![change(rules, after)]))
 }
 
 /// Finds the audit entry of the revision before the current one.

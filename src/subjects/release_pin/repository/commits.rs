@@ -10,13 +10,13 @@ use kube::{Client, ResourceExt};
 use super::{Collected, Proposal, ProposeError, Unfounded, propose};
 use crate::api::ReleasePin;
 use crate::connect::{Connection, Repository};
+use crate::engine::apply;
 use crate::engine::pages;
 use crate::engine::whoami::Clock;
 use crate::git::commit::{CommitError, Made};
 use crate::git::push::PushError;
 use crate::git::{GitError, WorkTree, check_branch_name};
 use crate::gitops::tree::TreeError;
-use crate::subjects::release_pin::apply;
 use crate::subjects::release_pin::desk::Draft;
 use crate::text;
 

@@ -9,11 +9,12 @@ use serde_json::Value;
 
 use super::NotCommitted;
 use super::propose::{PINS, RELEASES};
+use crate::engine::plan::Plan;
 use crate::engine::world::Key;
 use crate::git::WorkTree;
 use crate::gitops::tree::{CommittedPin, EditsError, Tree, committed_pins, objects};
 use crate::subjects::release_pin::actions::gc::Candidate;
-use crate::subjects::release_pin::plan::{Fact, Plan};
+use crate::subjects::release_pin::facts::{self, PinFact};
 use crate::text;
 
 /// The objects that the branch of a commit has to contain, and the releases that no ReleasePin there may
@@ -122,15 +123,15 @@ impl Grounds {
     /// ReleasePins that already have the desired state.
     pub(super) fn of_plan(tree: &Tree, plan: &Plan) -> Result<Self, EditsError> {
         let mut objects: BTreeSet<(&str, &Key)> = BTreeSet::new();
-        for item in &plan.items {
-            if item.unchanged {
-                objects.insert((PINS, &item.pin));
+        for change in &plan.changes {
+            if change.unchanged {
+                objects.insert((PINS, change.key()));
                 continue;
             }
-            for fact in &item.facts {
+            for fact in facts::of(change) {
                 match fact {
-                    Fact::Source { key, .. } => objects.insert((PINS, key)),
-                    Fact::Release { key, .. } => objects.insert((RELEASES, key)),
+                    PinFact::Source { key, .. } => objects.insert((PINS, key)),
+                    PinFact::Release { key, .. } => objects.insert((RELEASES, key)),
                     _ => false,
                 };
             }

@@ -1,8 +1,8 @@
 //! The message of a commit: the action in the subject, the reason in the body, and trailers for tools.
 
 use crate::api::audit::Action;
+use crate::engine::plan::{Change, Plan};
 use crate::gitops::tree::Trailers;
-use crate::subjects::release_pin::plan::{Item, Plan};
 use crate::text;
 
 /// The largest length of a subject; most tools cut longer ones.
@@ -10,11 +10,17 @@ const SUBJECT: usize = 72;
 
 /// Returns the message of a plan's commit.
 pub(super) fn of_plan(plan: &Plan) -> String {
-    let changing: Vec<&Item> = plan.items.iter().filter(|item| !item.unchanged).collect();
+    let changing: Vec<&Change> = plan
+        .changes
+        .iter()
+        .filter(|change| !change.unchanged)
+        .collect();
     let subject = match changing.as_slice() {
-        [item] => of_item(plan.action, item),
+        [change] => of_item(plan.action, change),
         several => {
-            let place = several.first().map_or("", |item| item.environment.as_str());
+            let place = several
+                .first()
+                .map_or("", |change| change.environment.as_str());
             format!(
                 "{} {} components in {place}",
                 verb(plan.action),
@@ -23,14 +29,14 @@ pub(super) fn of_plan(plan: &Plan) -> String {
         }
     };
     let mut trailers = begin(&plan.operation, plan.action);
-    for item in changing {
-        trailers.push((Trailers::COMPONENT, item.component.clone()));
-        trailers.push((Trailers::ENVIRONMENT, item.environment.clone()));
-        if let Some(from) = &item.from {
+    for change in changing {
+        trailers.push((Trailers::COMPONENT, change.name.clone()));
+        trailers.push((Trailers::ENVIRONMENT, change.environment.clone()));
+        if let Some(from) = &change.from {
             trailers.push((Trailers::FROM, from.name.clone()));
         }
-        trailers.push((Trailers::TO, item.to.name.clone()));
-        if let Some(revision) = item.restored_from {
+        trailers.push((Trailers::TO, change.to.name.clone()));
+        if let Some(revision) = change.restored_from {
             trailers.push((Trailers::RESTORED, revision.to_string()));
         }
     }
@@ -78,13 +84,13 @@ fn verb(action: Action) -> &'static str {
     }
 }
 
-fn of_item(action: Action, item: &Item) -> String {
-    let Item {
-        component,
+fn of_item(action: Action, change: &Change) -> String {
+    let Change {
+        name: component,
         environment,
         to,
         ..
-    } = item;
+    } = change;
     // The name of a release usually begins with the component's name.
     let release = to.name.as_str();
     match action {

@@ -7,14 +7,13 @@ use serde_json::{Value, json};
 
 use super::{Grounds, Proposal, ProposeError, message};
 use crate::api::audit::Action;
-use crate::api::pin::ReleasePinSpec;
-use crate::api::reference::NameRef;
+use crate::api::pin::Hold;
 use crate::api::release::{Mark, Verdict};
-use crate::api::{Release, ReleasePin, labels};
+use crate::api::{Release, labels};
+use crate::engine::plan::{Change, Plan};
 use crate::gitops::tree::{EditsError, Place, Trailers, Tree, Wish};
 use crate::subjects::release_pin::actions::gc::{Candidate, Collection};
 use crate::subjects::release_pin::actions::mark::Marking;
-use crate::subjects::release_pin::plan::{Item, Plan};
 
 /// The resource of ReleasePins.
 pub(super) const PINS: &str = "openchoreo.dev/releasepins";
@@ -28,11 +27,11 @@ pub fn plan(tree: &Tree, plan: &Plan, unmade: Option<&Release>) -> Result<Propos
     if let Some(release) = unmade {
         wishes.push(new(tree, RELEASES, document(release), &mut warnings)?);
     }
-    for item in plan.items.iter().filter(|item| !item.unchanged) {
-        let place = tree.place(PINS, &item.pin.namespace, &item.pin.name);
+    for change in plan.changes.iter().filter(|change| !change.unchanged) {
+        let place = tree.place(PINS, &change.key().namespace, &change.key().name);
         wishes.push(match place {
-            Some(place) => moved(tree, place, item)?,
-            None => new(tree, PINS, pin(item), &mut warnings)?,
+            Some(place) => moved(tree, place, change)?,
+            None => new(tree, PINS, created(change), &mut warnings)?,
         });
     }
     Ok(Proposal {
@@ -44,71 +43,43 @@ pub fn plan(tree: &Tree, plan: &Plan, unmade: Option<&Release>) -> Result<Propos
     })
 }
 
-/// Returns the ReleasePin's document with the change; all other content stays.
-fn moved(tree: &Tree, place: Place, item: &Item) -> Result<Wish, ProposeError> {
+/// Returns the subject's document with the change; all other content stays.
+fn moved(tree: &Tree, place: Place, change: &Change) -> Result<Wish, ProposeError> {
     let mut document = tree.document(&place)?;
-    let holds = serde_json::to_value(&item.holds).unwrap_or_default();
-    let spec = document.get_mut("spec").and_then(Value::as_object_mut);
-    if let Some(spec) = spec {
-        let reference = spec.entry("releaseRef").or_insert_with(|| json!({}));
-        if reference["name"] != item.release_ref.as_str() {
-            *reference = with(reference, "name", item.release_ref.as_str().into());
+    for mut field in change.all_fields() {
+        let known = field.of(&document);
+        if let (Some(known), Some(wanted)) = (known, &field.value) {
+            field.value = Some(keep(known, wanted));
         }
-        let known = spec.get("holds").cloned().unwrap_or_else(|| json!([]));
-        // Compare parsed holds: a file may write the same time in several forms.
-        let same = serde_json::from_value::<Vec<crate::api::pin::Hold>>(known.clone());
-        match same.is_ok_and(|known| known == item.holds) {
-            true => {}
-            false if item.holds.is_empty() => {
-                spec.remove("holds");
-            }
-            false => {
-                spec.insert("holds".to_owned(), keep(&known, holds));
-            }
+        if field.of(&document) != field.value.as_ref() {
+            field.write(&mut document);
         }
     }
     Ok(Wish::Set { place, document })
 }
 
-/// Returns the wanted holds; unchanged holds keep the form of the file.
-fn keep(known: &Value, wanted: Value) -> Value {
-    let written = known.as_array().cloned().unwrap_or_default();
-    let wanted = wanted.as_array().cloned().unwrap_or_default();
-    let hold = |value: &Value| serde_json::from_value::<crate::api::pin::Hold>(value.clone()).ok();
-    let kept = wanted.into_iter().map(|wanted| {
-        let own = hold(&wanted);
+/// Returns the wanted value; holds that mean the same keep the form of the file, because a file may write
+/// the same time in several forms.
+fn keep(known: &Value, wanted: &Value) -> Value {
+    let (Some(written), Some(items)) = (known.as_array(), wanted.as_array()) else {
+        return wanted.clone();
+    };
+    let hold = |value: &Value| serde_json::from_value::<Hold>(value.clone()).ok();
+    let kept = items.iter().map(|item| {
+        let own = hold(item);
         let same = written
             .iter()
             .find(|known| own.is_some() && hold(known) == own);
-        same.cloned().unwrap_or(wanted)
+        same.unwrap_or(item).clone()
     });
     kept.collect::<Vec<Value>>().into()
 }
 
-fn with(object: &Value, field: &str, value: Value) -> Value {
-    let mut object = object.clone();
-    object[field] = value;
-    object
-}
-
-fn pin(item: &Item) -> Value {
-    let mut pin = ReleasePin::new(
-        &item.pin.name,
-        ReleasePinSpec {
-            component: item.component.clone(),
-            environment: item.environment.clone(),
-            release_ref: NameRef::new(&item.release_ref),
-            holds: item.holds.clone(),
-        },
-    );
-    pin.metadata.namespace = Some(item.pin.namespace.to_string());
-    for (label, value) in [
-        (labels::COMPONENT, &item.component),
-        (labels::ENVIRONMENT, &item.environment),
-    ] {
-        pin.labels_mut().insert(label.to_owned(), value.clone());
-    }
-    document(&pin)
+/// Returns the document of a new subject.
+fn created(change: &Change) -> Value {
+    let mut object = change.object();
+    object.metadata.namespace = Some(change.key().namespace.to_string());
+    serde_json::to_value(&object).unwrap_or_default()
 }
 
 /// Returns an object as a document of a file.

@@ -14,12 +14,12 @@ use serde_json::Value;
 use crate::api::audit::{Action, COMPONENT, RELEASE_PIN, Subject};
 use crate::api::pin::{Hold, ReleasePinSpec};
 use crate::connect::Repository;
+use crate::engine::audit::{ChainSummary, Finding, Severity, Verdict};
 use crate::git::log::Commit;
 use crate::git::{GitError, WorkTree};
 use crate::gitops::tree::{
     Change, Logged, Removal, Trailers, Tree, is_a, is_manifest, logged, objects,
 };
-use crate::subjects::release_pin::audit::{ChainSummary, Finding, Severity, Verdict};
 
 /// Compares the trailers of every commit that names ReleasePins or releases with its changes.
 pub fn verify(repository: &Repository, component: Option<&str>) -> Result<Verdict, GitError> {

@@ -11,7 +11,9 @@ use super::{Cause, Revision, Revisions, State, with_missing};
 use crate::api::ReleasePin;
 use crate::api::audit::{AuditEntry, AuditEntrySpec, ContentRef, RELEASE_PIN};
 use crate::api::pin::{Hold, Outcome};
-use crate::subjects::release_pin::audit;
+use crate::engine::audit;
+use crate::engine::subject::dynamic;
+use crate::subjects::release_pin::kind::KIND;
 
 /// The content of a ReleasePin's revision.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -133,9 +135,9 @@ impl Found<'_> {
         let recorder = audit::Recorder {
             by: "",
             now,
-            releases: &[],
+            known: &[],
         };
-        let missing = audit::missing(self.pin?, None, &recorder).ok()?;
+        let missing = audit::missing(&KIND, &dynamic(self.pin?), None, &recorder).ok()?;
         let entry = missing.into_iter().next_back()?;
         Some(entry.spec)
     }

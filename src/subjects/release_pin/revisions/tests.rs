@@ -11,7 +11,8 @@ use crate::api::ReleasePin;
 use crate::api::audit::{
     AuditEntry, AuditEntrySpec, COMPONENT, Checkpoint, ContentRef, Gap, RELEASE_PIN, Subject,
 };
-use crate::api::pin::{Hold, Operation, Outcome, ReleasePinSpec, ReleasePinStatus};
+use crate::api::operation::Operation;
+use crate::api::pin::{Hold, Outcome, ReleasePinSpec, ReleasePinStatus};
 use crate::api::reference::NameRef;
 
 fn at(second: i64) -> Timestamp {

@@ -7,7 +7,7 @@ use kube::ResourceExt;
 use super::{Whole, comparison, place, view};
 use crate::api::audit::AuditEntry;
 use crate::api::pin::Hold;
-use crate::subjects::release_pin::audit::{self, Finding};
+use crate::engine::audit::{self, Finding};
 use crate::text;
 use crate::tui::action::Action;
 use crate::tui::effect::{Comparison, Effect, Object};

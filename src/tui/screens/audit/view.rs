@@ -1,7 +1,7 @@
 //! Draws the audit trail.
 
 use super::{Shown, Standing, State, word};
-use crate::subjects::release_pin::audit::Finding;
+use crate::engine::audit::Finding;
 use crate::text;
 use crate::tui::pen::Sheet;
 use crate::tui::screens::{Scene, is_bad};

@@ -3,8 +3,8 @@
 use super::Shown;
 use super::page::{Part, Spans};
 use crate::engine::diff::{Change, ChangeLine, Diff, Identity, Kind, labels, shortened};
+use crate::engine::plan::Plan;
 use crate::subjects::release_pin::actions::gc::{Candidate, Collection};
-use crate::subjects::release_pin::plan::Plan;
 use crate::subjects::release_pin::repository::Proposal;
 use crate::text;
 use crate::tui::order::Prepared;
@@ -146,12 +146,12 @@ fn changed(plan: &Plan, diffs: &[Option<Diff>], arrow: &str, columns: usize) -> 
     let mut lines: Vec<Spans> = Vec::new();
     let (mut objects, mut added, mut removed) = (0, 0, 0);
     let (indent, width) = indent(columns);
-    for (item, diff) in plan.items.iter().zip(diffs) {
+    for (change, diff) in plan.changes.iter().zip(diffs) {
         let Some(diff) = diff else {
             continue;
         };
-        if plan.items.len() > 1 {
-            let words = format!("{} in {}", item.component, item.environment);
+        if plan.changes.len() > 1 {
+            let words = format!("{} in {}", change.name, change.environment);
             lines.push(vec![(format!("{:indent$}{words}", ""), Role::Title)]);
         }
         for object in diff.changed() {

@@ -7,12 +7,12 @@ use super::page::{Sight, Spans};
 use super::{Outcome, State};
 use crate::api::pin::Hold;
 use crate::api::release::Verdict;
+use crate::engine::plan::Change;
 use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::actions::gc::Collection;
 use crate::subjects::release_pin::actions::mark::Marking;
 use crate::subjects::release_pin::desk::Order as Move;
 use crate::subjects::release_pin::matrix::{self, Columns};
-use crate::subjects::release_pin::plan::Item;
 use crate::subjects::release_pin::rollout::Rollout;
 use crate::text;
 use crate::tui::order::{Order, Prepared};
@@ -76,12 +76,15 @@ pub(super) fn head(state: &State, sight: &Sight<'_>, prepared: &Prepared) -> Hea
     }
     match prepared {
         Prepared::Moves(draft) => {
-            match draft.plan.items.as_slice() {
-                [item] => one(&mut head, state, sight, prepared, item),
-                items => {
-                    head.set = items.iter().map(|item| set_row(sight, item)).collect();
+            match draft.plan.changes.as_slice() {
+                [change] => one(&mut head, state, sight, prepared, change),
+                changes => {
+                    head.set = changes
+                        .iter()
+                        .map(|change| set_row(sight, change))
+                        .collect();
                     if !sight.is_roomy() {
-                        first_of_set(&mut head, sight, items);
+                        first_of_set(&mut head, sight, changes);
                     }
                 }
             }
@@ -100,19 +103,19 @@ pub(super) fn head(state: &State, sight: &Sight<'_>, prepared: &Prepared) -> Hea
 }
 
 /// Adds the rows of the change of one ReleasePin.
-fn one(head: &mut Head, state: &State, sight: &Sight<'_>, prepared: &Prepared, item: &Item) {
+fn one(head: &mut Head, state: &State, sight: &Sight<'_>, prepared: &Prepared, change: &Change) {
     let world = sight.world;
-    let columns = Columns::of(world, Some(&item.pin.namespace));
-    let component = Key::new(&item.pin.namespace, &item.component);
-    let column = columns.position(&item.environment);
+    let columns = Columns::of(world, Some(&change.key().namespace));
+    let component = Key::new(&change.key().namespace, &change.name);
+    let column = columns.position(&change.environment);
     let cell =
         column.and_then(|column| matrix::cell(world, &columns, &component, column, sight.now));
     // The health of another release says nothing about the planned one.
     let running = cell.as_ref().filter(|cell| {
-        let from = item.from.as_ref();
+        let from = change.from.as_ref();
         from.is_none_or(|from| from.name == cell.release)
     });
-    match (&item.from, running) {
+    match (&change.from, running) {
         (Some(from), Some(cell)) => {
             let age = cell.since.map(|since| {
                 head.ages.push(since);
@@ -125,15 +128,15 @@ fn one(head: &mut Head, state: &State, sight: &Sight<'_>, prepared: &Prepared, i
         (Some(from), None) => head.essential("from", &from.name, "", ""),
         (None, _) => head.essential("from", "nothing", "now", "it is not deployed there"),
     }
-    let why = match item.unchanged {
+    let why = match change.unchanged {
         true => super::outcome::already(prepared).to_lowercase(),
-        false => why_to(state, world, item, &cell),
+        false => why_to(state, world, change, &cell),
     };
-    head.essential("to", &item.to.name, "why", &why);
-    let before = world.pin(&item.pin);
+    head.essential("to", &change.to.name, "why", &why);
+    let before = world.pin(change.key());
     let known =
         |hold: &Hold| before.is_some_and(|pin| pin.holds.iter().any(|known| known.id == hold.id));
-    for hold in item.holds.iter().filter(|hold| !known(hold)) {
+    for hold in change.holds.iter().filter(|hold| !known(hold)) {
         let until = match &hold.until {
             Some(until) => format!("until {}", sight.ground.clock(until.0, sight.now)),
             None => "no end".to_owned(),
@@ -144,7 +147,7 @@ fn one(head: &mut Head, state: &State, sight: &Sight<'_>, prepared: &Prepared, i
         );
         head.block("places", words, Role::Hold);
     }
-    let kept = |hold: &Hold| item.holds.iter().any(|kept| kept.id == hold.id);
+    let kept = |hold: &Hold| change.holds.iter().any(|kept| kept.id == hold.id);
     let holds = before.map(|pin| &*pin.holds).unwrap_or_default();
     for hold in holds.iter().filter(|hold| !kept(hold)) {
         let why = hold.reason.as_deref().unwrap_or("no reason was given");
@@ -157,9 +160,14 @@ fn one(head: &mut Head, state: &State, sight: &Sight<'_>, prepared: &Prepared, i
 }
 
 /// Returns the reason why a plan chose its release.
-fn why_to(state: &State, world: &World, item: &Item, cell: &Option<matrix::Cell<'_>>) -> String {
+fn why_to(
+    state: &State,
+    world: &World,
+    change: &Change,
+    cell: &Option<matrix::Cell<'_>>,
+) -> String {
     let bad = || {
-        let component = Key::new(&item.pin.namespace, &item.component);
+        let component = Key::new(&change.key().namespace, &change.name);
         let names: Vec<String> = world
             .releases_of(&component)
             .filter(|release| release.mark == Some(Verdict::Bad))
@@ -173,7 +181,7 @@ fn why_to(state: &State, world: &World, item: &Item, cell: &Option<matrix::Cell<
     match &state.order {
         Order::Move(Move::Rollback { .. }) => {
             let good = cell.as_ref().and_then(|cell| cell.good.as_ref());
-            match good.filter(|good| good.release == item.to.name) {
+            match good.filter(|good| good.release == change.to.name) {
                 Some(good) => {
                     let ran = good
                         .until
@@ -197,34 +205,34 @@ fn why_to(state: &State, world: &World, item: &Item, cell: &Option<matrix::Cell<
 
 /// Adds the rows of an action on several components that stay on a small screen: the number of changes, and
 /// the first one.
-fn first_of_set(head: &mut Head, sight: &Sight<'_>, items: &[Item]) {
-    let changing = || items.iter().filter(|item| !item.unchanged);
+fn first_of_set(head: &mut Head, sight: &Sight<'_>, changes: &[Change]) {
+    let changing = || changes.iter().filter(|change| !change.unchanged);
     let Some(first) = changing().next() else {
         return;
     };
     let (count, arrow) = (changing().count(), sight.look.glyphs.arrow);
     let from = first.from.as_ref();
     let from = from.map_or("nothing", |from| from.name.as_str());
-    let subject = format!("1 of {count}, {}", first.component);
+    let subject = format!("1 of {count}, {}", first.name);
     head.essential("first", &subject, "", "");
     let values = format!("{from} {arrow} {}", first.to.name);
     head.essential("", &values, "", "");
 }
 
 /// Returns the row of one change of several.
-fn set_row(sight: &Sight<'_>, item: &Item) -> Spans {
+fn set_row(sight: &Sight<'_>, change: &Change) -> Spans {
     let arrow = sight.look.glyphs.arrow;
-    let from = item.from.as_ref();
+    let from = change.from.as_ref();
     let from = from.map_or("nothing", |from| from.name.as_str());
     let mut spans = vec![
-        (format!("{}  ", item.component), Role::Title),
+        (format!("{}  ", change.name), Role::Title),
         (from.to_owned(), Role::Muted),
     ];
-    match item.unchanged {
+    match change.unchanged {
         true => spans.push(("  already done".to_owned(), Role::Muted)),
         false => {
             spans.push((format!(" {arrow} "), Role::Muted));
-            spans.push((item.to.name.clone(), Role::Text));
+            spans.push((change.to.name.clone(), Role::Text));
         }
     }
     spans

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 
 use crate::api::audit::Action;
 use crate::api::release::Verdict;
-use crate::subjects::release_pin::apply::Applied;
+use crate::engine::apply::Applied;
+use crate::engine::plan::Change;
 use crate::subjects::release_pin::collect::Collected;
-use crate::subjects::release_pin::plan::Item;
 use crate::subjects::release_pin::repository::Committed;
 use crate::tui::effect::{Became, Refused};
 use crate::tui::order::Prepared;
@@ -31,9 +31,9 @@ impl Outcome {
         let mut outcome = Self::default();
         match (prepared, became) {
             (Prepared::Moves(draft), Became::Moved(results)) => {
-                for (item, result) in draft.plan.items.iter().zip(results) {
-                    let place = format!("{} in {}", item.component, item.environment);
-                    let to = &item.to.name;
+                for (change, result) in draft.plan.changes.iter().zip(results) {
+                    let place = format!("{} in {}", change.name, change.environment);
+                    let to = &change.to.name;
                     let changed = match draft.plan.action {
                         Action::Pin => format!("pinned {place} at {to}"),
                         Action::Unpin => format!("unpinned {place}, which runs {to}"),
@@ -59,7 +59,7 @@ impl Outcome {
                         Err(error) => (false, format!("{place}: {error}")),
                     };
                     if let Ok(Applied::Done(revision) | Applied::Unrecorded(revision, _)) = result {
-                        let rolling = Rolling::new(&item.pin, *revision, to);
+                        let rolling = Rolling::new(change.key(), *revision, to);
                         outcome.rolling.push(rolling);
                     }
                     outcome.lines.push((done, words));
@@ -129,10 +129,10 @@ impl Outcome {
             }
         }
         if let (Prepared::Moves(draft), true) = (prepared, committed.observed) {
-            let changed = draft.plan.items.iter().filter(|item| !item.unchanged);
-            let rolling = changed.map(|item| {
-                let revision = item.generation.unwrap_or_default() + 1;
-                Rolling::new(&item.pin, revision, &item.to.name)
+            let changed = draft.plan.changes.iter().filter(|change| !change.unchanged);
+            let rolling = changed.map(|change| {
+                let revision = change.generation().unwrap_or_default() + 1;
+                Rolling::new(change.key(), revision, &change.to.name)
             });
             self.rolling.extend(rolling);
         }
@@ -146,13 +146,13 @@ impl Outcome {
 
     /// Returns the component and the environment of every change that an undo would reverse.
     pub fn undone(&self, prepared: &Prepared) -> Vec<(String, String)> {
-        let items = prepared.plan().map_or(&[][..], |plan| &plan.items);
-        let is_made = |item: &&Item| match self.commit {
-            Some(_) => !item.unchanged,
-            None => self.rolling.iter().any(|one| one.pin == item.pin),
+        let changes = prepared.plan().map_or(&[][..], |plan| &plan.changes);
+        let is_made = |change: &&Change| match self.commit {
+            Some(_) => !change.unchanged,
+            None => self.rolling.iter().any(|one| one.pin == *change.key()),
         };
-        let made = items.iter().filter(is_made);
-        made.map(|item| (item.component.clone(), item.environment.clone()))
+        let made = changes.iter().filter(is_made);
+        made.map(|change| (change.name.clone(), change.environment.clone()))
             .collect()
     }
 
@@ -213,35 +213,19 @@ pub(super) fn already(prepared: &Prepared) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::audit::ContentRef;
+    use crate::engine::plan::Plan;
     use crate::subjects::release_pin::desk::Draft;
     use crate::subjects::release_pin::fixture;
-    use crate::subjects::release_pin::plan::Plan;
 
     /// Returns a plan of an action that leaves cart at its release.
     fn prepared(action: Action) -> Prepared {
-        let item = Item {
-            component: "cart".to_owned(),
-            environment: "staging".to_owned(),
-            pin: fixture::key("cart-staging"),
-            generation: Some(1),
-            release_ref: "cart-v2".to_owned(),
-            holds: Vec::new(),
-            from: Some(ContentRef::named("cart-v2")),
-            to: ContentRef::named("cart-v2"),
-            restored_from: None,
-            rendered_hash: None,
-            unchanged: true,
-            skips_path: false,
-            facts: Vec::new(),
-            warnings: Vec::new(),
-        };
+        let change = fixture::change("cart", "staging", "cart-v2");
         Prepared::Moves(Box::new(Draft::of(Plan {
             action,
             operation: "one".to_owned(),
             at: fixture::now(),
             reason: None,
-            items: vec![item],
+            changes: vec![change],
         })))
     }
 

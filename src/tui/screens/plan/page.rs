@@ -9,7 +9,6 @@ use jiff::Timestamp;
 use super::facts::{self, Block, Head};
 use super::{Shown, Stage, State, changes};
 use crate::engine::world::World;
-use crate::subjects::release_pin::plan::{Fact, Plan};
 use crate::text;
 use crate::tui::action::{Action, Mode};
 use crate::tui::confirm::Confirmation;
@@ -437,7 +436,9 @@ impl Page {
 
 /// Returns the reason why a production change is not readable on this screen, and the size that it needs.
 fn unreadable(sight: &Sight<'_>, prepared: &Prepared, needed: usize) -> Option<String> {
-    let production = prepared.plan().is_some_and(is_production);
+    let production = prepared
+        .plan()
+        .is_some_and(|plan| plan.production().is_some());
     let (width, height) = sight.size;
     let needed = u16::try_from(needed).unwrap_or(u16::MAX);
     if !production || (width >= SMALLEST.0 && height >= needed) {
@@ -450,13 +451,6 @@ fn unreadable(sight: &Sight<'_>, prepared: &Prepared, needed: usize) -> Option<S
     Some(format!(
         "needs {wide}x{high} for a change of production, has {width}x{is}"
     ))
-}
-
-/// Returns whether a plan changes production.
-fn is_production(plan: &Plan) -> bool {
-    let changing = plan.items.iter().filter(|item| !item.unchanged);
-    let mut facts = changing.flat_map(|item| &item.facts);
-    facts.any(|fact| matches!(fact, Fact::Environment { spec, .. } if spec.is_production))
 }
 
 /// Wraps the rows of an action on several components.

@@ -4,11 +4,11 @@ use serde_json::json;
 
 use super::State;
 use crate::api::ReleasePin;
+use crate::engine::plan::Asked;
 use crate::engine::world::Event as Told;
 use crate::subjects::release_pin::actions::promote::{self, Promote};
 use crate::subjects::release_pin::desk::Draft;
 use crate::subjects::release_pin::fixture::{outcomes, pin, release, unready};
-use crate::subjects::release_pin::plan::Asked;
 use crate::subjects::release_pin::rules::Refusal;
 use crate::tui::action::{Action, Mode};
 use crate::tui::effect::{Answer, Became, Effect, Previews, Refused};
@@ -39,7 +39,7 @@ fn keyed() -> Still {
             release: "checkout-service-v1.2.3".to_owned(),
             verdict: crate::api::release::Verdict::Good,
         };
-        let asked = crate::subjects::release_pin::plan::Asked {
+        let asked = crate::engine::plan::Asked {
             operation: "one".to_owned(),
             now: still.now,
             user: "ana".to_owned(),
@@ -258,7 +258,7 @@ fn a_task_shows_the_outcome_of_its_own_revision() {
     let still = asking().keys("\"production errors up\"").keys("enter");
     let mut still = still.answer(|_| {
         Answer::Applied(Became::Moved(vec![Ok(
-            crate::subjects::release_pin::apply::Applied::Done(3),
+            crate::engine::apply::Applied::Done(3),
         )]))
     });
     let since = "2026-11-17T14:00:01Z";

@@ -7,11 +7,13 @@ use serde_json::{Value, json};
 
 use crate::api::audit::{Action, AuditEntry, ContentRef};
 use crate::api::{ComponentEnvSnapshot, Release, ReleasePin, labels};
+use crate::engine::audit::{self, OnRelease, Recorder};
+use crate::engine::plan::Asked;
+use crate::engine::subject::dynamic;
 use crate::engine::world::{Event, World};
 use crate::subjects::release_pin::actions::gc::{self, Gc};
-use crate::subjects::release_pin::audit::{self, OnRelease, Recorder};
 use crate::subjects::release_pin::fixture::{at, outcomes, pin, release, unready};
-use crate::subjects::release_pin::plan::Asked;
+use crate::subjects::release_pin::kind::KIND;
 use crate::tui::effect::Record;
 use crate::tui::order::Prepared;
 use crate::tui::still::fleet;
@@ -142,9 +144,9 @@ fn chain(component: &str, environment: &str, moves: &[Moved]) -> Vec<AuditEntry>
         let recorder = Recorder {
             by: who.unwrap_or("system:serviceaccount:bowline:controller"),
             now: at(when),
-            releases: &[],
+            known: &[],
         };
-        let missing = audit::missing(&pin, entries.last(), &recorder).unwrap();
+        let missing = audit::missing(&KIND, &dynamic(&pin), entries.last(), &recorder).unwrap();
         entries.extend(missing);
         from = Some(to);
     }
@@ -194,7 +196,7 @@ pub fn record(rewritten: bool) -> Box<Record> {
     let recorder = Recorder {
         by: "tom",
         now: at("09:30:00"),
-        releases: &[],
+        known: &[],
     };
     entries.push(audit::of_release(
         "checkout-service",

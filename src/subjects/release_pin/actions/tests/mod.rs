@@ -17,7 +17,8 @@ use super::*;
 use crate::api::{DeploymentPipeline, Environment, Release, ReleasePin};
 use crate::engine::presence::Presence;
 use crate::engine::world::{Event, Source, World};
-use crate::subjects::release_pin::plan::Fact;
+use crate::subjects::release_pin::facts::{self, PinFact};
+use crate::subjects::release_pin::kind;
 use crate::subjects::release_pin::rules::Refusal;
 
 const NOW: &str = "2026-01-06T12:00:00Z";
@@ -142,34 +143,36 @@ fn asked(reason: &str) -> Asked {
 
 /// Returns the changes of a plan as one line.
 fn shown(plan: &Plan) -> String {
-    let items = plan.items.iter().map(|item| {
-        let from = item
+    let changes = plan.changes.iter().map(|change| {
+        let from = change
             .from
             .as_ref()
             .map_or("nothing", |from| from.name.as_str());
-        let holds: Vec<_> = item
+        let holds: Vec<_> = change
             .holds
             .iter()
             .map(|hold| format!("{}={}", hold.owner, hold.release.as_deref().unwrap_or("-")))
             .collect();
         let mut line = format!(
             "{}: {from} -> {} ref {}",
-            item.pin.name, item.to.name, item.release_ref
+            &change.key().name,
+            change.to.name,
+            kind::release_ref(change)
         );
         if !holds.is_empty() {
             line += &format!(" holds {}", holds.join(","));
         }
-        if let Some(revision) = item.restored_from {
+        if let Some(revision) = change.restored_from {
             line += &format!(" restores {revision}");
         }
-        if item.unchanged {
+        if change.unchanged {
             line += " unchanged";
         }
         line
     });
     let lacks = plan.lacks_reason();
     let lacks = lacks.map(|environment| format!("{environment} requires a reason"));
-    items.chain(lacks).collect::<Vec<_>>().join("; ")
+    changes.chain(lacks).collect::<Vec<_>>().join("; ")
 }
 
 fn told(refusal: &Refusal) -> String {
@@ -827,7 +830,7 @@ fn holds() {
     );
     let plan = plan_unpin(held, None).unwrap();
     assert_eq!(
-        plan.items[0].warnings,
+        plan.changes[0].warnings,
         ["the releaseRef becomes effective again: cart-2 instead of cart-1"]
     );
 }
@@ -844,19 +847,22 @@ fn facts_hold_until_they_do_not() {
         skip_path: false,
     };
     let plan = promote::plan(&before, &command, &asked("")).unwrap();
-    let facts = &plan.items[0].facts;
+    let change = &plan.changes[0];
     let broken = |world: &World| -> Vec<&'static str> {
-        let broken = facts.iter().filter(|fact| !fact.holds(world, now()));
+        // The effective release changes with the ReleasePin; its own test is that of an ended hold.
+        let others = facts::of(change).filter(|fact| !matches!(fact, PinFact::Effective { .. }));
+        let broken = others.filter(|fact| !fact.holds(world, now()));
         broken
             .map(|fact| match fact {
-                Fact::Pin { .. } => "pin",
-                Fact::Owner { .. } => "owner",
-                Fact::Source { .. } => "source",
-                Fact::Release { .. } => "release",
-                Fact::Environment { .. } => "environment",
-                Fact::Path { .. } => "path",
-                Fact::OnePipeline { .. } => "one pipeline",
-                Fact::First { .. } => "first",
+                PinFact::Pin { .. } => "pin",
+                PinFact::Owner { .. } => "owner",
+                PinFact::Source { .. } => "source",
+                PinFact::Release { .. } => "release",
+                PinFact::Environment { .. } => "environment",
+                PinFact::Path { .. } => "path",
+                PinFact::OnePipeline { .. } => "one pipeline",
+                PinFact::First { .. } => "first",
+                PinFact::Effective { .. } => "effective",
             })
             .collect()
     };
@@ -988,11 +994,11 @@ fn what_is_newly_named_is_claimed() {
         controller: Presence::Absent("it went".to_owned()),
     };
     let plan = rollback::plan(&before, &command, &asked("")).unwrap();
-    let item = &plan.items[0];
-    let pin = before.pin(&item.pin);
-    assert_eq!(item.claims(pin).collect::<Vec<_>>(), ["cart-1"]);
-    assert_eq!(item.to.hash.as_deref(), Some("hash-cart-1"));
-    assert_eq!(item.generation, Some(3));
+    let change = &plan.changes[0];
+    let claimed: Vec<&str> = change.claims.iter().map(|claim| &*claim.key.name).collect();
+    assert_eq!(claimed, ["cart-1"]);
+    assert_eq!(change.to.hash.as_deref(), Some("hash-cart-1"));
+    assert_eq!(change.generation(), Some(3));
 }
 
 #[test]
@@ -1055,8 +1061,8 @@ fn a_rollback_counts_whatever_the_clocks_of_holds_say() {
         controller: Presence::Unknown,
     };
     let plan = rollback::plan(&world, &command, &asked("INC-42")).unwrap();
-    let [theirs, ours] = plan.items[0].holds.as_slice() else {
-        panic!("{:?}", plan.items[0].holds);
+    let [theirs, ours] = plan.changes[0].holds.as_slice() else {
+        panic!("{:?}", plan.changes[0].holds);
     };
     assert!(ours.since > theirs.since);
     assert_eq!(ours.since.0.subsec_nanosecond(), 0);

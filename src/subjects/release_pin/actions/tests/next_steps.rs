@@ -59,7 +59,7 @@ fn a_rollback_warns_about_a_release_that_was_unhealthy_when_it_was_replaced() {
             let pin = pin("cart", "staging", "cart-3", moves(&ran));
             world.pins(Event::Applied(pin));
         });
-        plan.unwrap().items.remove(0).warnings
+        plan.unwrap().changes.remove(0).warnings
     };
     let warning = "release cart-2 was unhealthy in staging when it was replaced";
     assert_eq!(to(Target::Release("cart-2".to_owned())), [warning]);

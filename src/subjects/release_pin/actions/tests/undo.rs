@@ -126,7 +126,7 @@ fn undoing() {
         };
         let found = match undo::plan(&world(change), &command, &entries, &asked("")) {
             Ok(plan) => {
-                let warnings = plan.items.iter().flat_map(|item| &item.warnings);
+                let warnings = plan.changes.iter().flat_map(|change| &change.warnings);
                 let warnings = warnings.map(|warning| format!(" | {warning}"));
                 shown(&plan) + &warnings.collect::<String>()
             }

@@ -8,9 +8,9 @@ use super::{Facts, report, unknown};
 use crate::api::audit::Action;
 use crate::api::labels;
 use crate::api::release::Verdict;
+use crate::engine::audit::{Severity, Verdict as Findings};
 use crate::git::log::Commit;
 use crate::gitops::tree::{Trailers, is_a};
-use crate::subjects::release_pin::audit::{Severity, Verdict as Findings};
 
 /// A change of a release in a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
-//! The publishing write: compare-and-swap of a ReleasePin on its uid and its generation.
+//! The publishing write: compare-and-swap of a subject on its uid and its generation.
 //!
 //! A JSON patch with tests of both does this in the server. The server repeats the patch by itself if
 //! somebody writes the status or an annotation at the same time. If an answer is lost, bowline looks for
-//! the operation: on the ReleasePin, in the annotation that an edit has left there, or in the audit entry
+//! the operation: on the subject, in the annotation that an edit has left there, or in the audit entry
 //! that the next writer has written.
 
 use jiff::Timestamp;
@@ -10,51 +10,50 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use super::facts::{changed, identity, planned};
+use super::facts::{changed, identity};
 use super::{ApplyError, Clock};
-use crate::api::pin::{Operation, ReleasePinSpec};
-use crate::api::reference::NameRef;
-use crate::api::{ReleasePin, labels};
+use crate::api::labels;
+use crate::api::operation::{self, Operation};
+use crate::api::pin::Hold;
+use crate::engine::audit::{self, AuditWriter};
+use crate::engine::claim::Claims;
+use crate::engine::plan::{Change, Plan};
 use crate::engine::repeat::{ATTEMPTS, is_ambiguous, pause};
-use crate::subjects::release_pin::audit;
-use crate::subjects::release_pin::claim::Claims;
-use crate::subjects::release_pin::plan::{Item, Plan};
-use crate::subjects::release_pin::recording::Scribe;
 
 /// One change that is being published.
 pub(super) struct Publication<'a> {
-    pub(super) pins: Api<ReleasePin>,
-    pub(super) scribe: Scribe,
+    pub(super) api: Api<DynamicObject>,
+    pub(super) audit: AuditWriter,
     pub(super) plan: &'a Plan,
-    pub(super) item: &'a Item,
+    pub(super) change: &'a Change,
     /// The start of the change; all attempts use the same time.
     pub(super) at: Timestamp,
 }
 
 /// A published change.
 pub(super) enum Published {
-    /// The ReleasePin has our change.
-    Ours(Box<ReleasePin>),
-    /// The ReleasePin had our change, and somebody has changed it since.
+    /// The subject has our change.
+    Ours(Box<DynamicObject>),
+    /// The subject had our change, and somebody has changed it since.
     Overwritten {
-        /// The ReleasePin with our change, as far as the audit entry needs it.
-        ours: Box<ReleasePin>,
+        /// The subject with our change, as far as the audit entry needs it.
+        ours: Box<DynamicObject>,
         /// The later change, with author and time.
         by: String,
-        /// The current ReleasePin; None if it was deleted.
-        pin: Option<Box<ReleasePin>>,
+        /// The current subject; None if it was deleted.
+        object: Option<Box<DynamicObject>>,
     },
 }
 
 /// The result of one attempt.
 enum Step {
     Done(Published),
-    /// The ReleasePin changed: read it again.
+    /// The subject changed: read it again.
     Again,
-    /// The ReleasePin could not be read.
+    /// The subject could not be read.
     Unread(kube::Error),
     /// It is unknown whether the write was made.
     Unanswered(kube::Error),
@@ -86,7 +85,7 @@ impl Publication<'_> {
         Err(match last {
             Some(error) => self.after(doubt, error.into()),
             None => ApplyError::Stale {
-                what: format!("{} changed again and again", self.item.pin.name),
+                what: format!("{} changed again and again", self.change.key().name),
             },
         })
     }
@@ -95,7 +94,7 @@ impl Publication<'_> {
     fn after(&self, doubt: bool, error: ApplyError) -> ApplyError {
         match error {
             ApplyError::Target(error) if doubt => ApplyError::Unknown {
-                pin: self.item.pin.name.to_string(),
+                subject: self.change.key().name.to_string(),
                 error,
             },
             error => error,
@@ -109,12 +108,12 @@ impl Publication<'_> {
         claims: &mut Claims<'_>,
         clock: Clock<'_>,
     ) -> Result<Step, ApplyError> {
-        let known = match self.pins.get_opt(&self.item.pin.name).await {
+        let known = match self.api.get_opt(&self.change.key().name).await {
             Ok(known) => known,
             Err(error) if is_ambiguous(&error) => return Ok(Step::Unread(error)),
             Err(error) => return Err(error.into()),
         };
-        if known.as_ref().and_then(identity) != planned(self.item) || self.is_ours(&known) {
+        if known.as_ref().and_then(identity) != self.change.expected || self.is_ours(&known) {
             return self.settle(known, doubt).await.map(Step::Done);
         }
         claims.renew(clock()).await?;
@@ -125,21 +124,21 @@ impl Publication<'_> {
                     field_manager: manager,
                     ..PostParams::default()
                 };
-                self.pins.create(&params, &self.created()).await
+                self.api.create(&params, &self.made()).await
             }
-            Some(pin) => {
+            Some(object) => {
                 // The previous change needs its audit entry before the next change.
-                let newest = self.scribe.record(pin).await?;
-                let patch = self.moved(pin, newest.as_ref().map(audit::link));
+                let newest = self.audit.record(self.change.subject.kind, object).await?;
+                let patch = self.patch(object, newest.as_ref().map(audit::link));
                 let again = refused.as_ref() == Some(&patch);
                 let params = PatchParams {
                     field_manager: manager,
                     ..PatchParams::default()
                 };
-                let name = &self.item.pin.name;
+                let name = &self.change.key().name;
                 let json: Patch<()> = Patch::Json(patch.clone());
-                match self.pins.patch(name, &params, &json).await {
-                    // A test of the patch failed because the ReleasePin changed; if the same patch fails
+                match self.api.patch(name, &params, &json).await {
+                    // A test of the patch failed because the subject changed; if the same patch fails
                     // again, a rule refuses it.
                     Err(kube::Error::Api(status)) if status.code == 422 && !again => {
                         *refused = Some(patch);
@@ -150,47 +149,45 @@ impl Publication<'_> {
             }
         };
         match written {
-            Ok(pin) => Ok(Step::Done(Published::Ours(Box::new(pin)))),
+            Ok(object) => Ok(Step::Done(Published::Ours(Box::new(object)))),
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(Step::Again),
             Err(error) if is_ambiguous(&error) => Ok(Step::Unanswered(error)),
             Err(error) => Err(error.into()),
         }
     }
 
-    fn is_ours(&self, pin: &Option<ReleasePin>) -> bool {
-        let operation = pin.as_ref().and_then(|pin| pin.operation().ok().flatten());
+    fn is_ours(&self, object: &Option<DynamicObject>) -> bool {
+        let object = object.as_ref();
+        let kind = self.change.subject.kind.name;
+        let operation = object.and_then(|object| operation::of(object, kind).ok().flatten());
         operation.is_some_and(|operation| operation.id == self.plan.operation)
     }
 
-    /// Returns the revision of the change.
-    fn revision(&self) -> i64 {
-        planned(self.item).map_or(1, |(_, generation)| generation + 1)
-    }
-
-    /// Finds the result of the change for a ReleasePin that is not in the state of the plan.
+    /// Finds the result of the change for a subject that is not in the state of the plan.
     ///
     /// `doubt`: a write was sent and not answered. Then the error says that the change was not made only
     /// if that is certain.
     pub(super) async fn settle(
         &self,
-        known: Option<ReleasePin>,
+        known: Option<DynamicObject>,
         doubt: bool,
     ) -> Result<Published, ApplyError> {
-        if let Some(pin) = &known
+        if let Some(object) = &known
             && self.is_ours(&known)
         {
-            return Ok(Published::Ours(Box::new(pin.clone())));
+            return Ok(Published::Ours(Box::new(object.clone())));
         }
-        let what = changed(self.item, known.as_ref(), self.at);
-        let revision = self.revision();
-        let uid = planned(self.item).map(|(uid, _)| uid.to_owned());
+        let what = changed(self.change, known.as_ref(), self.at);
+        let revision = self.change.revision();
+        let expected = self.change.expected.as_ref();
+        let uid = expected.map(|expected| expected.uid.clone());
         let uid = uid.or_else(|| known.as_ref()?.uid());
-        let left = known.as_ref().and_then(|pin| self.left_on(pin));
+        let left = known.as_ref().and_then(|object| self.left_on(object));
         let is_left = left.is_some();
         let entry = match (&uid, is_left) {
             (Some(uid), false) => {
-                self.scribe
-                    .entry(&self.item.pin.name, uid, revision)
+                self.audit
+                    .entry(&self.change.key().name, uid, revision)
                     .await?
             }
             _ => None,
@@ -202,13 +199,13 @@ impl Publication<'_> {
             return Ok(Published::Overwritten {
                 ours: Box::new(self.as_made(uid, left)),
                 by: what,
-                pin: known.map(Box::new),
+                object: known.map(Box::new),
             });
         }
         // Somebody else made our revision, or its author is unknown.
         let of_another = entry.is_some_and(|entry| entry.spec.gap.is_none())
-            || known.as_ref().is_some_and(|pin| {
-                pin.uid() == uid && pin.metadata.generation.unwrap_or_default() <= revision
+            || known.as_ref().is_some_and(|object| {
+                object.uid() == uid && object.metadata.generation.unwrap_or_default() <= revision
             });
         match doubt && !of_another {
             true => Err(ApplyError::Overtaken { what }),
@@ -216,98 +213,94 @@ impl Publication<'_> {
         }
     }
 
-    /// Finds our operation on a ReleasePin that was edited since: an edit keeps the annotation.
-    fn left_on(&self, pin: &ReleasePin) -> Option<String> {
-        let left = pin.annotations().get(labels::OPERATION)?;
+    /// Finds our operation on a subject that was edited since: an edit keeps the annotation.
+    fn left_on(&self, object: &DynamicObject) -> Option<String> {
+        let left = object.annotations().get(labels::OPERATION)?;
         let operation: Operation = serde_json::from_str(left).ok()?;
-        let ours = operation.id == self.plan.operation && operation.generation == self.revision();
+        let ours =
+            operation.id == self.plan.operation && operation.generation == self.change.revision();
         ours.then(|| left.clone())
     }
 
-    /// Returns the ReleasePin with our change, for the audit entry.
-    fn as_made(&self, uid: Option<String>, operation: Option<String>) -> ReleasePin {
-        let mut pin = self.created();
+    /// Returns the subject with our change, for the audit entry.
+    fn as_made(&self, uid: Option<String>, operation: Option<String>) -> DynamicObject {
+        let mut object = self.made();
+        let annotations = object.annotations_mut();
         if let Some(operation) = operation {
-            pin.annotations_mut()
-                .insert(labels::OPERATION.to_owned(), operation);
+            annotations.insert(labels::OPERATION.to_owned(), operation);
         }
-        pin.metadata.uid = uid;
-        pin.metadata.generation = Some(self.revision());
-        let by = self.scribe.by().to_owned();
-        pin.annotations_mut()
-            .insert(labels::CHANGED_BY.to_owned(), by);
-        pin
+        let by = self.audit.by().to_owned();
+        annotations.insert(labels::CHANGED_BY.to_owned(), by);
+        object.metadata.uid = uid;
+        object.metadata.generation = Some(self.change.revision());
+        object
     }
 
     fn operation(&self) -> String {
-        let (plan, item) = (self.plan, self.item);
+        let (plan, change) = (self.plan, self.change);
         let operation = Operation {
             id: plan.operation.clone(),
-            generation: self.revision(),
+            generation: change.revision(),
             action: plan.action,
             at: Time(self.at),
             reason: plan.reason.clone(),
-            from: item.from.clone(),
-            to: Some(item.to.clone()),
-            rendered_hash: item.rendered_hash.clone(),
-            restored_from: item.restored_from,
+            from: change.from.clone(),
+            to: Some(change.to.clone()),
+            rendered_hash: change.rendered_hash.clone(),
+            restored_from: change.restored_from,
         };
         operation.to_annotation()
     }
 
-    fn created(&self) -> ReleasePin {
-        let item = self.item;
-        let mut pin = ReleasePin::new(&item.pin.name, spec(item));
-        for (label, value) in [
-            (labels::COMPONENT, &item.component),
-            (labels::ENVIRONMENT, &item.environment),
-        ] {
-            pin.labels_mut().insert(label.to_owned(), value.clone());
-        }
-        pin.annotations_mut()
-            .insert(labels::OPERATION.to_owned(), self.operation());
-        pin
+    /// Returns an object with the fields of the change and our operation.
+    fn made(&self) -> DynamicObject {
+        let mut object = self.change.object();
+        let operation = self.operation();
+        object
+            .annotations_mut()
+            .insert(labels::OPERATION.to_owned(), operation);
+        object
     }
 
-    /// Builds the patch of an existing ReleasePin. It tests the uid and the generation.
-    fn moved(&self, pin: &ReleasePin, head: Option<String>) -> json_patch::Patch {
-        let item = self.item;
+    /// Builds the patch of an existing subject. It tests the uid and the generation.
+    fn patch(&self, object: &DynamicObject, head: Option<String>) -> json_patch::Patch {
         let mut patch = Operations::default();
-        patch.test(["metadata", "uid"], json!(pin.metadata.uid));
-        patch.test(["metadata", "generation"], json!(pin.metadata.generation));
-        if pin.metadata.annotations.is_none() {
+        let metadata = &object.metadata;
+        patch.test(&["metadata", "uid"], json!(metadata.uid));
+        patch.test(&["metadata", "generation"], json!(metadata.generation));
+        if metadata.annotations.is_none() {
             // Annotations that somebody adds at the same time must not be lost.
-            patch.test(["metadata", "annotations"], Value::Null);
-            patch.add(["metadata", "annotations"], json!({}));
+            patch.test(&["metadata", "annotations"], Value::Null);
+            patch.add(&["metadata", "annotations"], json!({}));
         }
         let annotation = |name: &'static str| ["metadata", "annotations", name];
-        patch.add(annotation(labels::OPERATION), self.operation().into());
+        patch.add(&annotation(labels::OPERATION), self.operation().into());
         match head {
-            Some(head) => patch.add(annotation(labels::AUDIT_HEAD), head.into()),
-            None if pin.audit_head().is_some() => patch.remove(annotation(labels::AUDIT_HEAD)),
+            Some(head) => patch.add(&annotation(labels::AUDIT_HEAD), head.into()),
+            None if operation::audit_head(object).is_some() => {
+                patch.remove(&annotation(labels::AUDIT_HEAD));
+            }
             None => {}
         }
-        if pin.spec.release_ref.name != item.release_ref {
-            patch.replace(["spec", "releaseRef", "name"], json!(item.release_ref));
-        }
-        if pin.spec.holds != item.holds {
-            match item.holds.is_empty() {
-                true => patch.remove(["spec", "holds"]),
-                false => patch.add(["spec", "holds"], json!(item.holds)),
+        let known = serde_json::to_value(object).unwrap_or_default();
+        for field in self.change.all_fields() {
+            let path: Vec<&str> = field.path.iter().map(String::as_str).collect();
+            match (field.of(&known), field.value.clone()) {
+                (Some(is), Some(value)) if is_same(is, &value) => {}
+                (Some(_), Some(value)) => patch.replace(&path, value),
+                (None, Some(value)) => patch.add(&path, value),
+                (Some(_), None) => patch.remove(&path),
+                (None, None) => {}
             }
         }
         json_patch::Patch(patch.0)
     }
 }
 
-/// Returns the spec of the ReleasePin after the change.
-pub(super) fn spec(item: &Item) -> ReleasePinSpec {
-    ReleasePinSpec {
-        component: item.component.clone(),
-        environment: item.environment.clone(),
-        release_ref: NameRef::new(&item.release_ref),
-        holds: item.holds.clone(),
-    }
+/// Returns whether two values mean the same: a server may write a time in another form.
+fn is_same(is: &Value, wanted: &Value) -> bool {
+    let holds = |value: &Value| serde_json::from_value::<Vec<Hold>>(value.clone()).ok();
+    is == wanted || (is.is_array() && holds(is).is_some_and(|is| Some(is) == holds(wanted)))
 }
 
 /// The operations of a JSON patch.
@@ -315,26 +308,26 @@ pub(super) fn spec(item: &Item) -> ReleasePinSpec {
 struct Operations(Vec<PatchOperation>);
 
 impl Operations {
-    fn test<const N: usize>(&mut self, path: [&str; N], value: Value) {
-        let path = PointerBuf::from_tokens(path);
+    fn test(&mut self, path: &[&str], value: Value) {
+        let path = PointerBuf::from_tokens(path.iter().copied());
         self.0
             .push(PatchOperation::Test(TestOperation { path, value }));
     }
 
-    fn add<const N: usize>(&mut self, path: [&str; N], value: Value) {
-        let path = PointerBuf::from_tokens(path);
+    fn add(&mut self, path: &[&str], value: Value) {
+        let path = PointerBuf::from_tokens(path.iter().copied());
         self.0
             .push(PatchOperation::Add(AddOperation { path, value }));
     }
 
-    fn replace<const N: usize>(&mut self, path: [&str; N], value: Value) {
-        let path = PointerBuf::from_tokens(path);
+    fn replace(&mut self, path: &[&str], value: Value) {
+        let path = PointerBuf::from_tokens(path.iter().copied());
         self.0
             .push(PatchOperation::Replace(ReplaceOperation { path, value }));
     }
 
-    fn remove<const N: usize>(&mut self, path: [&str; N]) {
-        let path = PointerBuf::from_tokens(path);
+    fn remove(&mut self, path: &[&str]) {
+        let path = PointerBuf::from_tokens(path.iter().copied());
         self.0
             .push(PatchOperation::Remove(RemoveOperation { path }));
     }

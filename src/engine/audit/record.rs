@@ -1,56 +1,59 @@
-//! The audit entries of a ReleasePin change, of a mark and of a collected release.
+//! The audit entries of a subject's change, of a mark and of a collected release.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
+use kube::api::DynamicObject;
 
 use super::{link, sealed};
-use crate::api::audit::{
-    Action, AuditEntry, AuditEntrySpec, COMPONENT, ContentRef, Detail, Gap, RELEASE_PIN, Subject,
-};
-use crate::api::pin::ReleasePin;
+use crate::api::audit::{Action, AuditEntry, AuditEntrySpec, COMPONENT, ContentRef, Gap, Subject};
+use crate::api::operation;
+use crate::engine::subject::Kind;
 
-/// The author and time of an entry, and the known releases.
+/// The author and time of an entry, and the known content.
 #[derive(Clone, Copy, Debug)]
 pub struct Recorder<'a> {
     /// The user who writes the entry, by the API server's name.
     pub by: &'a str,
     /// The time of the entry.
     pub now: Timestamp,
-    /// Releases with uid and hash; for other releases the entry has only the name.
-    pub releases: &'a [ContentRef],
+    /// Content with uid and hash; for other content the entry has only the name.
+    pub known: &'a [ContentRef],
 }
 
 impl Recorder<'_> {
-    fn identify(&self, name: &str) -> ContentRef {
-        let known = self.releases.iter().find(|release| release.name == name);
-        known.cloned().unwrap_or_else(|| ContentRef::named(name))
+    fn identify(&self, content: ContentRef) -> ContentRef {
+        let known = self.known.iter().find(|known| known.name == content.name);
+        known.cloned().unwrap_or(content)
     }
 }
 
-/// The ReleasePin was not stored by the API server, so it cannot have an entry.
+/// The object was not stored by the API server, so it cannot have an entry.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("ReleasePin {0} has no uid or generation; pass the object that the API server returned")]
+#[error("{0} has no uid or generation; pass the object that the API server returned")]
 pub struct NotStored(String);
 
-/// Returns the missing entries of a ReleasePin, oldest first: none, the entry of the current generation,
-/// or that entry and the gap before it.
+/// Returns the missing entries of a subject, oldest first: none, the entry of the current generation, or
+/// that entry and the gap before it.
 ///
-/// `newest` is the newest entry of the ReleasePin's chain. The operation annotation is used only for the
+/// `newest` is the newest entry of the subject's chain. The operation annotation is used only for the
 /// generation that it names; any other change is an edit by the user that the API server has recorded.
 pub fn missing(
-    pin: &ReleasePin,
+    kind: &'static Kind,
+    object: &DynamicObject,
     newest: Option<&AuditEntry>,
     recorder: &Recorder,
 ) -> Result<Vec<AuditEntry>, NotStored> {
-    let subject = subject(pin).ok_or_else(|| NotStored(pin.name_any()))?;
-    let generation = pin.metadata.generation.unwrap_or_default();
+    let not_stored = || NotStored(format!("{} {}", kind.name, object.name_any()));
+    let subject = subject(kind, object).ok_or_else(not_stored)?;
+    let generation = object.metadata.generation.unwrap_or_default();
     let newest = newest.filter(|entry| entry.spec.subject == subject);
     let seen = newest.map_or(0, |entry| entry.spec.revision);
     if generation <= seen {
         return Ok(Vec::new());
     }
-    let (component, environment) = (&pin.spec.component, &pin.spec.environment);
+    let (row, environment) = (kind.place)(object);
+    let seal = |spec| sealed(spec, &row, environment.as_deref());
     let gap = (seen + 1 < generation).then(|| {
         let revisions = Gap {
             first: seen + 1,
@@ -59,40 +62,41 @@ pub fn missing(
         let mut spec = blank(&subject, revisions.last, Action::Gap, newest, recorder);
         // The time of the gap is unknown; use the time of the change after it, which is the latest
         // possible.
-        spec.at = present(pin, &subject, newest, recorder).at;
+        spec.at = present(kind, object, &subject, newest, recorder).at;
         spec.from = newest.and_then(|entry| entry.spec.to.clone());
         spec.gap = Some(revisions);
-        sealed(spec, component, Some(environment))
+        seal(spec)
     });
-    let spec = present(pin, &subject, gap.as_ref().or(newest), recorder);
-    let entry = sealed(spec, component, Some(environment));
+    let before = gap.as_ref().or(newest);
+    let entry = seal(present(kind, object, &subject, before, recorder));
     Ok(gap.into_iter().chain([entry]).collect())
 }
 
-/// Returns the subject of a stored ReleasePin's chain; None if the ReleasePin is not stored.
-pub(super) fn subject(pin: &ReleasePin) -> Option<Subject> {
-    pin.metadata.generation?;
+/// Returns the subject of a stored object's chain; None if the object is not stored.
+pub(super) fn subject(kind: &Kind, object: &DynamicObject) -> Option<Subject> {
+    object.metadata.generation?;
     Some(Subject {
-        kind: RELEASE_PIN.to_owned(),
+        kind: kind.name.to_owned(),
         namespace: None,
-        name: pin.name_any(),
-        uid: Some(pin.uid()?),
+        name: object.name_any(),
+        uid: Some(object.uid()?),
     })
 }
 
-/// Returns the entry of the ReleasePin's current generation, which follows `before`.
+/// Returns the entry of an object's current generation, which follows `before`.
 pub(super) fn present(
-    pin: &ReleasePin,
+    kind: &'static Kind,
+    object: &DynamicObject,
     subject: &Subject,
     before: Option<&AuditEntry>,
     recorder: &Recorder,
 ) -> AuditEntrySpec {
-    let generation = pin.metadata.generation.unwrap_or_default();
+    let generation = object.metadata.generation.unwrap_or_default();
     let mut spec = blank(subject, generation, Action::Edit, before, recorder);
-    spec.actor = pin.changed_by().map(str::to_owned);
-    spec.holds = pin.spec.holds.clone();
+    spec.actor = operation::changed_by(object).map(str::to_owned);
+    spec.holds = kind.holds_of(object);
     // An unreadable operation was not written by the engine: record the change as an edit.
-    match pin.operation().ok().flatten() {
+    match operation::of(object, kind.name).ok().flatten() {
         Some(operation) => {
             spec.operation = Some(operation.id);
             spec.action = operation.action;
@@ -104,25 +108,23 @@ pub(super) fn present(
             spec.rendered_hash = operation.rendered_hash;
         }
         None => {
-            spec.at = written_at(pin).unwrap_or(spec.at);
+            spec.at = written_at(object).unwrap_or(spec.at);
             spec.from = before.and_then(|entry| entry.spec.to.clone());
         }
     }
-    if spec.to.is_none() {
-        let effective = pin.spec.effective_release(spec.at.0);
-        spec.to = Some(recorder.identify(effective));
-    }
-    let named = &pin.spec.release_ref.name;
-    let counts = spec.to.as_ref().map(|to| &to.name);
-    spec.detail = (counts != Some(named)).then(|| Detail {
-        release_ref: Some(named.clone()),
-    });
+    let content = || (kind.content)(object, spec.at.0, false);
+    let to = spec
+        .to
+        .take()
+        .unwrap_or_else(|| recorder.identify(content()));
+    spec.detail = (kind.detail)(object, &to);
+    spec.to = Some(to);
     spec
 }
 
-/// Returns the time of the last write to the ReleasePin except its status, by the API server's clock.
-fn written_at(pin: &ReleasePin) -> Option<Time> {
-    let managers = pin.metadata.managed_fields.iter().flatten();
+/// Returns the time of the last write to an object except its status, by the API server's clock.
+fn written_at(object: &DynamicObject) -> Option<Time> {
+    let managers = object.metadata.managed_fields.iter().flatten();
     managers
         .filter(|manager| {
             manager

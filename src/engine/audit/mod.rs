@@ -9,15 +9,14 @@ mod record;
 mod retention;
 mod timeline;
 mod verify;
-
-#[cfg(test)]
-mod tests;
+mod writer;
 
 pub use chain::{Chain, chains};
 pub use record::{NotStored, OnRelease, Recorder, missing, of_release};
 pub use retention::{Retired, checkpoint};
 pub use timeline::{Row, Span, document, markdown, timeline};
-pub use verify::{ChainSummary, Finding, Severity, Verdict, flaws, read, verify};
+pub use verify::{ChainSummary, Finding, Live, Severity, Verdict, flaws, read, verify};
+pub use writer::AuditWriter;
 
 use kube::ResourceExt;
 use serde_json::json;
@@ -37,7 +36,7 @@ pub fn hash(entry: &AuditEntry) -> String {
 }
 
 /// Returns the link to an entry: the value of `previous` in the next entry, and of the audit head
-/// annotation of a changed ReleasePin.
+/// annotation of a changed subject.
 ///
 /// It is the hash of the entry. For a checkpoint it is the hash of the last entry that the checkpoint
 /// replaced, because the next entry was written long before the checkpoint.
@@ -49,7 +48,7 @@ pub fn link(entry: &AuditEntry) -> String {
 }
 
 /// Returns the name of the entry at a revision of a chain.
-fn name_at(subject: &Subject, revision: i64) -> String {
+pub(crate) fn name_at(subject: &Subject, revision: i64) -> String {
     match subject.kind == COMPONENT {
         true => names::release_audit_entry(&subject.name, revision),
         false => {
@@ -73,7 +72,11 @@ fn name_of(spec: &AuditEntrySpec) -> String {
 }
 
 /// Builds the object of an entry: named by its revision, with labels for lists, sealed with its own hash.
-fn sealed(spec: AuditEntrySpec, component: &str, environment: Option<&str>) -> AuditEntry {
+pub(crate) fn sealed(
+    spec: AuditEntrySpec,
+    component: &str,
+    environment: Option<&str>,
+) -> AuditEntry {
     let mut entry = AuditEntry::new(&name_of(&spec), spec);
     let environment = environment.map(|environment| (labels::ENVIRONMENT, environment));
     for (label, value) in [(labels::COMPONENT, component)]

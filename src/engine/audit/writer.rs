@@ -1,30 +1,31 @@
-//! Writes the audit entries of ReleasePins: the entry of a change after the change, and entries that are
+//! Writes the audit entries of subjects: the entry of a change after the change, and entries that are
 //! still missing from before.
 //!
-//! The name of an entry contains the ReleasePin and the generation. So two writers create the same entry
+//! The name of an entry contains the subject and the generation. So two writers create the same entry
 //! only once, and after a lost answer the writer finds the entry by its name.
 
 use jiff::Timestamp;
-use kube::api::{Api, ListParams, PostParams};
+use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use kube::{Client, ResourceExt};
 
-use super::audit::{self, Recorder};
+use super::{Recorder, missing};
 use crate::api::audit::AuditEntry;
-use crate::api::{ReleasePin, names};
+use crate::api::{names, operation};
 use crate::engine::repeat::{ATTEMPTS, is_ambiguous, pause, repeat};
+use crate::engine::subject::Kind;
 use crate::engine::whoami;
 
 /// The page size.
 const PAGE: u32 = if cfg!(test) { 3 } else { 500 };
 
 /// Writes audit entries under our user name, according to the server.
-pub struct Scribe {
+pub struct AuditWriter {
     entries: Api<AuditEntry>,
     by: String,
     now: Timestamp,
 }
 
-impl Scribe {
+impl AuditWriter {
     /// Asks the server for our user name.
     pub async fn new(
         client: &Client,
@@ -35,7 +36,7 @@ impl Scribe {
         Ok(Self::of(client, namespace, by, now))
     }
 
-    /// Creates a recorder with a known user name.
+    /// Creates a writer with a known user name.
     pub fn of(client: &Client, namespace: &str, by: String, now: Timestamp) -> Self {
         Self {
             entries: Api::namespaced(client.clone(), namespace),
@@ -49,24 +50,29 @@ impl Scribe {
         &self.by
     }
 
-    /// Writes the missing entries of a ReleasePin, and returns the newest entry of its chain.
-    pub async fn record(&self, pin: &ReleasePin) -> Result<Option<AuditEntry>, kube::Error> {
+    /// Writes the missing entries of a subject, and returns the newest entry of its chain.
+    pub async fn record(
+        &self,
+        kind: &'static Kind,
+        object: &DynamicObject,
+    ) -> Result<Option<AuditEntry>, kube::Error> {
         let recorder = Recorder {
             by: &self.by,
             now: self.now,
-            releases: &[],
+            known: &[],
         };
-        // The first edit of a ReleasePin usually has no entry: write it without a lookup first; a
-        // conflict leads to the lookup.
-        let first = pin.metadata.generation == Some(1) && matches!(pin.operation(), Ok(None));
+        // The first edit of a subject usually has no entry: write it without a lookup first; a conflict
+        // leads to the lookup.
+        let first = object.metadata.generation == Some(1)
+            && matches!(operation::of(object, kind.name), Ok(None));
         let mut newest = match first {
             true => None,
-            false => self.newest(pin).await?,
+            false => self.newest(object).await?,
         };
         let mut attempt = 0;
         loop {
-            // A ReleasePin that is not stored yet has no chain.
-            let Ok(missing) = audit::missing(pin, newest.as_ref(), &recorder) else {
+            // An object that is not stored yet has no chain.
+            let Ok(missing) = missing(kind, object, newest.as_ref(), &recorder) else {
                 return Ok(None);
             };
             attempt += 1;
@@ -81,7 +87,7 @@ impl Scribe {
                 error if is_ambiguous(error) => pause(attempt).await,
                 _ => return Err(failed),
             }
-            newest = self.newest(pin).await?;
+            newest = self.newest(object).await?;
         }
     }
 
@@ -96,23 +102,23 @@ impl Scribe {
         Ok(())
     }
 
-    /// Finds the entry of one generation of a ReleasePin.
+    /// Finds the entry of one generation of a subject.
     pub async fn entry(
         &self,
-        pin: &str,
+        subject: &str,
         uid: &str,
         generation: i64,
     ) -> Result<Option<AuditEntry>, kube::Error> {
-        let name = names::audit_entry(pin, uid, generation);
+        let name = names::audit_entry(subject, uid, generation);
         let found = repeat(|| self.entries.get_opt(&name)).await?;
         Ok(found.filter(|entry| entry.spec.subject.uid.as_deref() == Some(uid)))
     }
 
-    /// Finds the newest entry of a ReleasePin's chain: usually that of its generation, or of the
-    /// generation before.
-    async fn newest(&self, pin: &ReleasePin) -> Result<Option<AuditEntry>, kube::Error> {
-        let (name, uid) = (pin.name_any(), pin.uid().unwrap_or_default());
-        let generation = pin.metadata.generation.unwrap_or_default();
+    /// Finds the newest entry of a subject's chain: usually that of its generation, or of the generation
+    /// before.
+    async fn newest(&self, object: &DynamicObject) -> Result<Option<AuditEntry>, kube::Error> {
+        let (name, uid) = (object.name_any(), object.uid().unwrap_or_default());
+        let generation = object.metadata.generation.unwrap_or_default();
         for recent in [generation, generation - 1]
             .into_iter()
             .filter(|at| *at > 0)

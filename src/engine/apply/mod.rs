@@ -1,5 +1,5 @@
-//! Applies a plan: reads its facts again, claims the releases, publishes the ReleasePin by
-//! compare-and-swap, and writes the audit entry.
+//! Applies a plan: reads its facts again, places its claims, publishes the subject by compare-and-swap, and
+//! writes the audit entry.
 //!
 //! It makes no change twice, never reports a completed change as failed, and writes nothing if a fact of
 //! the plan has changed: the error then names the changed fact and its author. A status write between
@@ -7,42 +7,39 @@
 
 mod facts;
 mod publish;
-#[cfg(test)]
-mod tests;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
 use kube::Client;
-use kube::api::Api;
+use kube::api::{Api, DynamicObject};
 
+use super::audit::AuditWriter;
 use super::claim::{ClaimError, Claims};
-use super::plan::{Item, Plan};
-use super::recording::Scribe;
-use crate::api::ReleasePin;
+use super::plan::{Change, Plan};
+use super::repeat::ATTEMPTS;
+use super::subject::Kind;
+use super::whoami::Clock;
 use crate::connect::explain;
-use crate::engine::repeat::ATTEMPTS;
-use crate::engine::whoami::Clock;
-use crate::engine::world::Key;
 use facts::Now;
 use publish::{Publication, Published};
 
-/// The result of the change of one ReleasePin.
+/// The result of the change of one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Applied {
-    /// The ReleasePin has this generation now.
+    /// The subject has this generation now.
     Done(i64),
-    /// The ReleasePin has this generation now, but its audit entry could not be written. The next change
-    /// of the ReleasePin, or the controller, writes the entry.
+    /// The subject has this generation now, but its audit entry could not be written. The next change of
+    /// the subject, or the controller, writes the entry.
     Unrecorded(i64, String),
-    /// The ReleasePin had this generation, and somebody has changed it since.
+    /// The subject had this generation, and somebody has changed it since.
     Superseded {
         /// The generation.
         revision: i64,
         /// The later change, with author and time.
         by: String,
     },
-    /// The ReleasePin already had the desired state.
+    /// The subject already had the desired state.
     Unchanged,
 }
 
@@ -67,21 +64,21 @@ pub enum ApplyError {
         /// The environment.
         environment: String,
     },
-    /// A release of the change cannot be claimed.
+    /// An object of the change cannot be claimed.
     #[error(transparent)]
     Claim(#[from] ClaimError),
     /// It is unknown whether the change was made.
     #[error(
-        "the target did not answer {ATTEMPTS} times, so it is not known whether {pin} was changed: {}",
+        "the target did not answer {ATTEMPTS} times, so it is not known whether {subject} was changed: {}",
         explain(.error)
     )]
     Unknown {
-        /// The ReleasePin.
-        pin: String,
+        /// The name of the subject.
+        subject: String,
         /// The last answer.
         error: kube::Error,
     },
-    /// The answer was lost, and a later change of the ReleasePin hides whether the change was made.
+    /// The answer was lost, and a later change of the subject hides whether the change was made.
     #[error("{what}; it is not known whether this was before or after our change")]
     Overtaken {
         /// The later change, with author and time.
@@ -99,44 +96,47 @@ impl ApplyError {
     }
 }
 
-/// Makes the change of one ReleasePin.
+/// Makes the change of one subject.
 pub async fn apply(
     client: &Client,
     plan: &Plan,
-    item: &Item,
+    change: &Change,
     clock: Clock<'_>,
 ) -> Result<Applied, ApplyError> {
     if let Some(environment) = plan.lacks_reason() {
         let environment = environment.to_owned();
         return Err(ApplyError::NoReason { environment });
     }
-    let namespace = &item.pin.namespace;
-    let now = Now::read(client, [item]).await?;
+    let namespace = &change.key().namespace;
+    let now = Now::read(client, [change]).await?;
     let at = clock();
-    if item.unchanged && !now.has_moved(item) {
-        if let Some(pin) = now.pin(item) {
-            complete(client, pin, at).await;
+    if change.unchanged && !now.has_moved(change) {
+        if let Some(object) = now.object(change) {
+            complete(client, change.subject.kind, object, at).await;
         }
         return Ok(Applied::Unchanged);
     }
+    let resource = (change.subject.kind.resource)();
     let publication = Publication {
-        pins: Api::namespaced(client.clone(), namespace),
-        scribe: Scribe::new(client, namespace, at).await?,
+        api: Api::namespaced_with(client.clone(), namespace, &resource),
+        audit: AuditWriter::new(client, namespace, at).await?,
         plan,
-        item,
+        change,
         at,
     };
-    if now.has_moved(item) {
+    if now.has_moved(change) {
         // An earlier run of the same plan may have made this change.
-        let published = publication.settle(now.pin(item).cloned(), false).await?;
-        return Ok(recorded(&publication.scribe, published).await);
+        let published = publication
+            .settle(now.object(change).cloned(), false)
+            .await?;
+        return Ok(recorded(&publication, published).await);
     }
-    if let Some(what) = now.broken(item, at) {
+    if let Some(what) = now.broken(change, at) {
         return Err(ApplyError::Stale { what });
     }
-    let mut claims = Claims::place(client, &plan.operation, claimed(item, &now), clock()).await?;
+    let mut claims = Claims::place(client, &plan.operation, &change.claims, clock()).await?;
     let published = publication.publish(&mut claims, clock).await?;
-    Ok(recorded(&publication.scribe, published).await)
+    Ok(recorded(&publication, published).await)
 }
 
 /// Makes the changes of a plan, one after the other, each with its own result.
@@ -159,11 +159,11 @@ pub async fn apply_all(
             };
             return broken.into_iter().map(stale).collect();
         }
-        Ok(_) => Vec::with_capacity(plan.items.len()),
+        Ok(_) => Vec::with_capacity(plan.changes.len()),
         Err(error) => vec![Err(error.into())],
     };
     let failed = !results.is_empty();
-    for item in plan.items.iter().skip(results.len()) {
+    for change in plan.changes.iter().skip(results.len()) {
         results.push(match (failed, abort.load(Ordering::SeqCst)) {
             (true, _) => Err(ApplyError::NotBegun {
                 why: "the facts of the set could not be read",
@@ -171,7 +171,7 @@ pub async fn apply_all(
             (_, true) => Err(ApplyError::NotBegun {
                 why: "the set was aborted before this change",
             }),
-            _ => apply(client, plan, item, clock).await,
+            _ => apply(client, plan, change, clock).await,
         });
     }
     results
@@ -183,8 +183,7 @@ async fn check(
     plan: &Plan,
     clock: Clock<'_>,
 ) -> Result<Vec<Option<String>>, kube::Error> {
-    let changing = plan.items.iter().filter(|item| !item.unchanged);
-    let changing: Vec<&Item> = changing.collect();
+    let changing: Vec<&Change> = plan.changing().collect();
     // `apply` checks the facts of a single change.
     if changing.len() < 2 {
         return Ok(Vec::new());
@@ -192,11 +191,11 @@ async fn check(
     let now = Now::read(client, changing).await?;
     let at = clock();
     // A change that an earlier run of this plan made is settled when its turn comes.
-    let broken = |item: &Item| match item.unchanged || now.is_of(plan, item) {
+    let broken = |change: &Change| match change.unchanged || now.is_of(plan, change) {
         true => None,
-        false => now.broken(item, at),
+        false => now.broken(change, at),
     };
-    Ok(plan.items.iter().map(broken).collect())
+    Ok(plan.changes.iter().map(broken).collect())
 }
 
 /// Describes the changed facts of a plan that another module publishes, at most one per change.
@@ -205,47 +204,36 @@ pub async fn broken(
     plan: &Plan,
     clock: Clock<'_>,
 ) -> Result<Vec<String>, kube::Error> {
-    let changing = plan.items.iter().filter(|item| !item.unchanged);
-    let changing: Vec<&Item> = changing.collect();
+    let changing: Vec<&Change> = plan.changing().collect();
     let now = Now::read(client, changing.clone()).await?;
     let at = clock();
-    let broken = changing.iter().filter_map(|item| now.broken(item, at));
+    let broken = changing.iter().filter_map(|change| now.broken(change, at));
     Ok(broken.collect())
 }
 
-/// Writes missing audit entries of a ReleasePin that the plan does not change: its last writer may have
+/// Writes missing audit entries of a subject that the plan does not change: its last writer may have
 /// stopped before the entry.
-async fn complete(client: &Client, pin: &ReleasePin, at: Timestamp) {
-    let namespace = pin.metadata.namespace.as_deref().unwrap_or_default();
-    if let Ok(scribe) = Scribe::new(client, namespace, at).await {
-        // If that fails, the next change of the ReleasePin or the controller writes them.
-        let _ = scribe.record(pin).await;
+async fn complete(client: &Client, kind: &'static Kind, object: &DynamicObject, at: Timestamp) {
+    let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
+    if let Ok(audit) = AuditWriter::new(client, namespace, at).await {
+        // If that fails, the next change of the subject or the controller writes them.
+        let _ = audit.record(kind, object).await;
     }
 }
 
-/// Returns the releases that a change claims, each with its uid.
-fn claimed(item: &Item, now: &Now) -> Vec<(Key, Option<String>)> {
-    let claim = |name| {
-        let key = Key::new(&item.pin.namespace, name);
-        let uid = now.world.release(&key);
-        let uid = uid.map(|release| release.uid.to_string());
-        (key, uid)
-    };
-    item.claims(now.world.pin(&item.pin)).map(claim).collect()
-}
-
 /// Writes the audit entry of a published change.
-async fn recorded(scribe: &Scribe, published: Published) -> Applied {
-    let generation = |pin: &ReleasePin| pin.metadata.generation.unwrap_or_default();
+async fn recorded(publication: &Publication<'_>, published: Published) -> Applied {
+    let (audit, kind) = (&publication.audit, publication.change.subject.kind);
+    let generation = |object: &DynamicObject| object.metadata.generation.unwrap_or_default();
     match published {
-        Published::Ours(pin) => match scribe.record(&pin).await {
-            Ok(_) => Applied::Done(generation(&pin)),
-            Err(error) => Applied::Unrecorded(generation(&pin), explain(&error)),
+        Published::Ours(object) => match audit.record(kind, &object).await {
+            Ok(_) => Applied::Done(generation(&object)),
+            Err(error) => Applied::Unrecorded(generation(&object), explain(&error)),
         },
-        Published::Overwritten { ours, by, pin } => {
-            let mut written = scribe.record(&ours).await;
-            if let (Ok(_), Some(pin)) = (&written, &pin) {
-                written = scribe.record(pin).await;
+        Published::Overwritten { ours, by, object } => {
+            let mut written = audit.record(kind, &ours).await;
+            if let (Ok(_), Some(object)) = (&written, &object) {
+                written = audit.record(kind, object).await;
             }
             match written {
                 Ok(_) => Applied::Superseded {

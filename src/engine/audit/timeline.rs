@@ -21,7 +21,7 @@ pub struct Row {
     pub clock_disagrees: bool,
     /// The kind of the chain's subject.
     pub kind: String,
-    /// The ReleasePin or the component.
+    /// The subject or the component.
     pub subject: String,
     /// The revision in the chain.
     pub revision: i64,

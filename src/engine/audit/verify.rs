@@ -1,23 +1,25 @@
-//! Verifies that chains are complete and unchanged, and that they agree with the ReleasePins.
+//! Verifies that chains are complete and unchanged, and that they agree with their subjects.
 //!
-//! Four things prove an entry: its own seal, the next entry, the audit head on the ReleasePin, and for
-//! the newest entry the ReleasePin itself, which still has the data of the entry. If the ReleasePin is
-//! deleted, or for the chain of a component, nothing proves the end of the chain: a user who may delete
-//! entries can remove the newest ones.
+//! Four things prove an entry: its own seal, the next entry, the audit head on the subject, and for the
+//! newest entry the subject itself, which still has the data of the entry. If the subject is deleted, or
+//! for the chain of a component, nothing proves the end of the chain: a user who may delete entries can
+//! remove the newest ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use kube::ResourceExt;
+use kube::api::DynamicObject;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::chain::{Chain, chains, first};
 use super::record::{Recorder, present, subject};
 use super::{hash, link, name_at, name_of};
-use crate::api::audit::{AuditEntry, COMPONENT, RELEASE_PIN, Subject};
+use crate::api::audit::{AuditEntry, SUBJECT_KINDS, Subject};
 use crate::api::labels;
-use crate::api::pin::{Operation, ReleasePin};
+use crate::api::operation::{self, Operation};
+use crate::engine::subject::Kind;
 
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -50,9 +52,9 @@ impl fmt::Display for Severity {
 pub struct Finding {
     /// The severity.
     pub severity: Severity,
-    /// The ReleasePin or the component of the chain.
+    /// The subject or the component of the chain.
     pub chain: String,
-    /// The entry or the ReleasePin: `auditentry/{name}` or `releasepin/{name}`.
+    /// The entry or the subject, such as `auditentry/{name}` or `deploy/{name}`.
     pub object: String,
     /// The description of the problem.
     pub what: String,
@@ -62,7 +64,7 @@ pub struct Finding {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChainSummary {
-    /// The ReleasePin or the component.
+    /// The subject or the component.
     pub subject: Subject,
     /// The number of existing entries.
     pub entries: usize,
@@ -142,26 +144,41 @@ pub fn flaws(object: Value) -> Vec<Finding> {
     problems
 }
 
-/// Verifies each chain by itself, and the chains of existing ReleasePins against the ReleasePins.
-pub fn verify(pins: &[ReleasePin], entries: &[AuditEntry]) -> Verdict {
+/// A subject that exists, with its kind.
+pub struct Live {
+    /// The kind.
+    pub kind: &'static Kind,
+    /// The object.
+    pub object: DynamicObject,
+}
+
+/// Verifies each chain by itself, and the chains of existing subjects against the subjects.
+pub fn verify(subjects: &[Live], entries: &[AuditEntry]) -> Verdict {
     let mut verdict = Verdict {
         entries: entries.len(),
         ..Verdict::default()
     };
-    let live: BTreeMap<(String, Option<String>), &ReleasePin> = pins
+    let live: BTreeMap<_, &Live> = subjects
         .iter()
-        .map(|pin| ((pin.name_any(), pin.uid()), pin))
+        .map(|live| {
+            let object = &live.object;
+            (
+                (live.kind.name.to_owned(), object.name_any(), object.uid()),
+                live,
+            )
+        })
         .collect();
     let mut recorded = BTreeSet::new();
     for chain in chains(entries) {
         let (problems, warnings) = check(&chain);
         verdict.problems.extend(problems);
         verdict.warnings.extend(warnings);
-        let key = (chain.subject.name.clone(), chain.subject.uid.clone());
-        if chain.subject.kind == RELEASE_PIN
-            && let Some(pin) = live.get(&key)
-        {
-            agree(pin, &chain, &mut verdict.problems);
+        let Subject {
+            kind, name, uid, ..
+        } = chain.subject;
+        let key = (kind.clone(), name.clone(), uid.clone());
+        if let Some(live) = live.get(&key) {
+            live.agree(&chain, &mut verdict.problems);
             recorded.insert(key);
         }
         let root = chain.root.and_then(|root| root.spec.checkpoint.as_ref());
@@ -172,18 +189,20 @@ pub fn verify(pins: &[ReleasePin], entries: &[AuditEntry]) -> Verdict {
             newest: chain.newest().map_or(0, |entry| entry.spec.revision),
         });
     }
-    for (key, pin) in &live {
-        if let Some(subject) = subject(pin).filter(|_| !recorded.contains(key)) {
-            let generation = pin.metadata.generation.unwrap_or_default();
+    for (key, live) in &live {
+        let subject = subject(live.kind, &live.object);
+        if let Some(subject) = subject.filter(|_| !recorded.contains(key)) {
+            let generation = live.object.metadata.generation.unwrap_or_default();
             let what = format!(
-                "no change of the ReleasePin is recorded: {}",
+                "no change of the {} is recorded: {}",
+                live.kind.name,
                 are_missing(1, generation)
             );
             let entry = name_at(&subject, generation);
             verdict
                 .problems
                 .push(finding(&subject, Severity::Incomplete, &entry, what));
-            check_head(pin, &subject, None, &mut verdict.problems);
+            live.check_head(&subject, None, &mut verdict.problems);
         }
     }
     verdict
@@ -238,8 +257,9 @@ pub(super) fn check(chain: &Chain) -> (Vec<Finding>, Vec<Finding>) {
         }
         if entry.spec.gap.is_some() {
             let what = format!(
-                "no bowline process observed {} of the ReleasePin",
-                revisions(found, entry.spec.revision)
+                "no bowline process observed {} of the {}",
+                revisions(found, entry.spec.revision),
+                chain.subject.kind
             );
             warnings.push(finding(chain.subject, Severity::Warning, &name, what));
         }
@@ -293,7 +313,7 @@ fn own_flaws(entry: &AuditEntry) -> Vec<String> {
         flaws.push("it was updated after it was written".to_owned());
     }
     let kind = spec.subject.kind.as_str();
-    if ![RELEASE_PIN, COMPONENT].contains(&kind) {
+    if !SUBJECT_KINDS.contains(&kind) {
         flaws.push(format!("no subject has the kind {kind}"));
     }
     if spec.subject.namespace.is_some() {
@@ -315,128 +335,128 @@ fn own_flaws(entry: &AuditEntry) -> Vec<String> {
     flaws
 }
 
-/// Checks the end of a chain against the ReleasePin, which has the data of its newest entry.
-fn agree(pin: &ReleasePin, chain: &Chain, problems: &mut Vec<Finding>) {
-    let subject = chain.subject;
-    let generation = pin.metadata.generation.unwrap_or_default();
-    check_head(pin, subject, Some(chain), problems);
-    let Some(newest) = chain.newest() else {
-        return;
-    };
-    let (name, revision) = (newest.name_any(), newest.spec.revision);
-    let mut tampered =
-        |what: String| problems.push(finding(subject, Severity::Tampered, &name, what));
-    if revision > generation {
-        tampered(format!(
-            "it records revision {revision}, but the ReleasePin is at generation {generation}"
-        ));
-    } else if revision < generation {
-        let what = format!(
-            "{}: the ReleasePin is at generation {generation}; its next change writes the entry",
-            are_missing(revision.saturating_add(1), generation)
-        );
-        let lost = name_at(subject, generation);
-        problems.push(finding(subject, Severity::Incomplete, &lost, what));
-    } else if newest.spec.checkpoint.is_none() {
-        let before = chain.entries.iter().rev().nth(1).copied().or(chain.root);
-        for what in differences(pin, before, newest) {
-            tampered(what);
-        }
-    }
-}
-
-/// Builds the newest entry again from the ReleasePin and returns the differences.
-fn differences(pin: &ReleasePin, before: Option<&AuditEntry>, newest: &AuditEntry) -> Vec<String> {
-    let spec = &newest.spec;
-    // The ReleasePin does not have these values: the recorder, the time at which an edit was found, and
-    // the uid and hash of the release.
-    let recorder = Recorder {
-        by: &spec.recorded_by,
-        now: spec.at.0,
-        releases: spec.to.as_slice(),
-    };
-    let fields = |value: &_| match serde_json::to_value(value) {
-        Ok(Value::Object(fields)) => fields,
-        _ => serde_json::Map::new(),
-    };
-    let mut pin = pin.clone();
-    // Annotations are also written after the change, so these times may not be those of the change.
-    pin.metadata.managed_fields = None;
-    let expected = fields(&present(&pin, &spec.subject, before, &recorder));
-    let found = fields(&spec.in_current_form());
-    let mut what: Vec<String> = expected
-        .iter()
-        .chain(found.iter().filter(|(key, _)| !expected.contains_key(*key)))
-        // Another check verifies the links of the chain.
-        .filter(|(key, _)| *key != "previous" && expected.get(*key) != found.get(*key))
-        .map(|(key, _)| format!("spec.{key} does not match the ReleasePin"))
-        .collect();
-    let effective = pin.spec.effective_release(spec.at.0);
-    // It is unknown whether a GitOps tool owned the ReleasePin at that time.
-    let over_git = pin.spec.release_that_counts(spec.at.0, true);
-    let to = spec.to.as_ref().map(|to| to.name.as_str());
-    if to != Some(effective) && to != Some(over_git) {
-        what.push(format!(
-            "its release is not {effective}, the effective release of the ReleasePin"
-        ));
-    }
-    what
-}
-
-/// Checks that the audit head on a ReleasePin is the hash of the entry before the engine's last change.
-fn check_head(
-    pin: &ReleasePin,
-    subject: &Subject,
-    chain: Option<&Chain>,
-    problems: &mut Vec<Finding>,
-) {
-    let entries = || {
-        let root = chain.and_then(|chain| chain.root);
-        let rest = chain.map_or(&[][..], |chain| &chain.entries);
-        root.into_iter().chain(rest.iter().copied())
-    };
-    let generation = pin.metadata.generation.unwrap_or_default();
-    let written = pin.annotations().get(labels::OPERATION);
-    let written: Option<Operation> = written.and_then(|text| serde_json::from_str(text).ok());
-    let on_pin = written.map(|operation| operation.generation);
-    let in_chain = entries().filter(|entry| entry.spec.operation.is_some());
-    let moved = match on_pin {
-        Some(moved) => Some(moved).filter(|moved| *moved <= generation),
-        None => in_chain.map(|entry| entry.spec.revision).max(),
-    };
-    let head = pin.audit_head();
-    let root = chain.and_then(|chain| chain.root);
-    let what = match moved {
-        // Retention has removed the entry that the head names.
-        Some(moved) if root.is_some_and(|root| root.spec.revision >= moved) => return,
-        Some(moved) => {
-            let before = entries().rfind(|entry| entry.spec.revision < moved);
-            match (before, head) {
-                (None, None) => return,
-                (Some(before), Some(head)) if link(before) == head => return,
-                (Some(before), Some(_)) => format!(
-                    "its audit head does not match auditentry/{}, the entry before its last change",
-                    before.name_any()
-                ),
-                (Some(before), None) => format!(
-                    "its audit head is missing: the hash of auditentry/{}",
-                    before.name_any()
-                ),
-                (None, Some(_)) => format!(
-                    "its audit head names an entry before revision {moved}, which does not exist"
-                ),
+impl Live {
+    /// Checks the end of a chain against the subject, which has the data of its newest entry.
+    fn agree(&self, chain: &Chain, problems: &mut Vec<Finding>) {
+        let (kind, subject) = (self.kind.name, chain.subject);
+        let generation = self.object.metadata.generation.unwrap_or_default();
+        self.check_head(subject, Some(chain), problems);
+        let Some(newest) = chain.newest() else {
+            return;
+        };
+        let (name, revision) = (newest.name_any(), newest.spec.revision);
+        let mut tampered =
+            |what: String| problems.push(finding(subject, Severity::Tampered, &name, what));
+        if revision > generation {
+            tampered(format!(
+                "it records revision {revision}, but the {kind} is at generation {generation}"
+            ));
+        } else if revision < generation {
+            let what = format!(
+                "{}: the {kind} is at generation {generation}; its next change writes the entry",
+                are_missing(revision.saturating_add(1), generation)
+            );
+            let lost = name_at(subject, generation);
+            problems.push(finding(subject, Severity::Incomplete, &lost, what));
+        } else if newest.spec.checkpoint.is_none() {
+            let before = chain.entries.iter().rev().nth(1).copied().or(chain.root);
+            for what in self.differences(before, newest) {
+                tampered(what);
             }
         }
-        None => match head {
-            None => return,
-            Some(head) if entries().any(|entry| link(entry) == head) => return,
-            Some(_) => "its audit head matches no entry".to_owned(),
-        },
-    };
-    problems.push(Finding {
-        severity: Severity::Tampered,
-        chain: subject.name.clone(),
-        object: format!("releasepin/{}", subject.name),
-        what,
-    });
+    }
+
+    /// Builds the newest entry again from the subject and returns the differences.
+    fn differences(&self, before: Option<&AuditEntry>, newest: &AuditEntry) -> Vec<String> {
+        let Self { kind, object } = self;
+        let spec = &newest.spec;
+        // The subject does not have these values: the recorder, the time at which an edit was found, and the
+        // uid and hash of the content.
+        let recorder = Recorder {
+            by: &spec.recorded_by,
+            now: spec.at.0,
+            known: spec.to.as_slice(),
+        };
+        let fields = |value: &_| match serde_json::to_value(value) {
+            Ok(Value::Object(fields)) => fields,
+            _ => serde_json::Map::new(),
+        };
+        let mut object = object.clone();
+        // Annotations are also written after the change, so these times may not be those of the change.
+        object.metadata.managed_fields = None;
+        let expected = fields(&present(kind, &object, &spec.subject, before, &recorder));
+        let found = fields(&spec.in_current_form());
+        let mut what: Vec<String> = expected
+            .iter()
+            .chain(found.iter().filter(|(key, _)| !expected.contains_key(*key)))
+            // Another check verifies the links of the chain.
+            .filter(|(key, _)| *key != "previous" && expected.get(*key) != found.get(*key))
+            .map(|(key, _)| format!("spec.{key} does not match the {}", kind.name))
+            .collect();
+        // It is unknown whether a GitOps tool owned the subject at that time.
+        let [effective, over_git] =
+            [false, true].map(|owned| (kind.content)(&object, spec.at.0, owned).name);
+        let to = spec.to.as_ref().map(|to| to.name.as_str());
+        if to != Some(&effective) && to != Some(&over_git) {
+            what.push(format!(
+                "its content is not {effective}, which the {} has",
+                kind.name
+            ));
+        }
+        what
+    }
+
+    /// Checks that the audit head on a subject is the hash of the entry before the engine's last change.
+    fn check_head(&self, subject: &Subject, chain: Option<&Chain>, problems: &mut Vec<Finding>) {
+        let entries = || {
+            let root = chain.and_then(|chain| chain.root);
+            let rest = chain.map_or(&[][..], |chain| &chain.entries);
+            root.into_iter().chain(rest.iter().copied())
+        };
+        let object = &self.object;
+        let generation = object.metadata.generation.unwrap_or_default();
+        let written = object.annotations().get(labels::OPERATION);
+        let written: Option<Operation> = written.and_then(|text| serde_json::from_str(text).ok());
+        let on_object = written.map(|operation| operation.generation);
+        let in_chain = entries().filter(|entry| entry.spec.operation.is_some());
+        let moved = match on_object {
+            Some(moved) => Some(moved).filter(|moved| *moved <= generation),
+            None => in_chain.map(|entry| entry.spec.revision).max(),
+        };
+        let head = operation::audit_head(object);
+        let root = chain.and_then(|chain| chain.root);
+        let what = match moved {
+            // Retention has removed the entry that the head names.
+            Some(moved) if root.is_some_and(|root| root.spec.revision >= moved) => return,
+            Some(moved) => {
+                let before = entries().rfind(|entry| entry.spec.revision < moved);
+                match (before, head) {
+                    (None, None) => return,
+                    (Some(before), Some(head)) if link(before) == head => return,
+                    (Some(before), Some(_)) => format!(
+                        "its audit head does not match auditentry/{}, the entry before its last change",
+                        before.name_any()
+                    ),
+                    (Some(before), None) => format!(
+                        "its audit head is missing: the hash of auditentry/{}",
+                        before.name_any()
+                    ),
+                    (None, Some(_)) => format!(
+                        "its audit head names an entry before revision {moved}, which does not exist"
+                    ),
+                }
+            }
+            None => match head {
+                None => return,
+                Some(head) if entries().any(|entry| link(entry) == head) => return,
+                Some(_) => "its audit head matches no entry".to_owned(),
+            },
+        };
+        problems.push(Finding {
+            severity: Severity::Tampered,
+            chain: subject.name.clone(),
+            object: self.kind.words(&subject.name),
+            what,
+        });
+    }
 }

@@ -6,10 +6,30 @@ use kube::ResourceExt;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::*;
-use crate::api::audit::{Action, COMPONENT, ContentRef, Gap};
-use crate::api::pin::{Hold, Operation, ReleasePin, ReleasePinSpec};
+use crate::api::audit::{Action, AuditEntry, COMPONENT, ContentRef, Gap};
+use crate::api::operation::Operation;
+use crate::api::pin::{Hold, ReleasePin, ReleasePinSpec};
 use crate::api::reference::NameRef;
+use crate::api::{digest, labels};
+use crate::engine::audit;
+use crate::engine::audit::{
+    OnRelease, Recorder, Severity, Span, Verdict, chains, checkpoint, hash, link, markdown,
+    name_at, of_release, read, sealed, timeline,
+};
+use crate::engine::subject::dynamic;
+use crate::subjects::release_pin::kind::{KIND, live};
+
+fn missing(
+    pin: &ReleasePin,
+    newest: Option<&AuditEntry>,
+    recorder: &Recorder,
+) -> Result<Vec<AuditEntry>, audit::NotStored> {
+    audit::missing(&KIND, &dynamic(pin), newest, recorder)
+}
+
+fn verify(pins: &[ReleasePin], entries: &[AuditEntry]) -> Verdict {
+    audit::verify(&live(pins), entries)
+}
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()
@@ -97,7 +117,7 @@ impl History {
         Recorder {
             by: "system:serviceaccount:bowline:controller",
             now: at(self.clock),
-            releases: &[],
+            known: &[],
         }
     }
 
@@ -429,7 +449,7 @@ fn the_pin_vouches_for_the_head_the_release_and_the_holds() {
         ),
         (
             |pin| pin.spec.release_ref = NameRef::new("checkout-evil"),
-            "its release is not checkout-evil",
+            "its content is not checkout-evil",
         ),
         (|pin| pin.spec.holds.clear(), "spec.holds does not match"),
         (

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::api::audit::{AuditEntry, COMPONENT, Subject};
 
-/// The entries of one ReleasePin, or of the releases of one component.
+/// The entries of one subject, or of the releases of one component.
 #[derive(Clone, Debug)]
 pub struct Chain<'a> {
-    /// The ReleasePin or component of the chain.
+    /// The subject or component of the chain.
     pub subject: &'a Subject,
     /// The newest checkpoint, which replaces all entries that retention removed.
     pub root: Option<&'a AuditEntry>,
@@ -52,7 +52,7 @@ pub(super) fn first(entry: &AuditEntry) -> i64 {
     gap.map_or(entry.spec.revision, |gap| gap.first)
 }
 
-/// Sorts entries into chains: ReleasePins first, by name and uid, then components.
+/// Sorts entries into chains: subjects first, by name and uid, then components.
 pub fn chains(entries: &[AuditEntry]) -> Vec<Chain<'_>> {
     let mut groups: BTreeMap<(bool, &str, Option<&str>), Vec<&AuditEntry>> = BTreeMap::new();
     for entry in entries {

@@ -1,0 +1,70 @@
+//! The operation that made the last change of a subject, in annotations of the subject.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
+use serde::{Deserialize, Serialize};
+
+use super::annotation::{self, UnreadableAnnotation};
+use super::audit::{Action, ContentRef};
+use super::labels;
+
+/// The change of a subject's spec; the value of the annotation `bowline.dev/operation`, written with it.
+///
+/// It contains everything that the AuditEntry of the change needs, so that any later writer can write a
+/// missing entry.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Operation {
+    /// Identifies the operation; the same after a retry.
+    pub id: String,
+    /// The generation of the subject after the change. Another generation belongs to another change.
+    pub generation: i64,
+    /// The action.
+    pub action: Action,
+    /// The time of the change.
+    pub at: Time,
+    /// The reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The content before the change, such as the effective Release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<ContentRef>,
+    /// The content after the change, such as the effective Release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<ContentRef>,
+    /// The hash of the rendered changes in the environment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rendered_hash: Option<String>,
+    /// The revision that a rollback restores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored_from: Option<i64>,
+}
+
+impl Operation {
+    /// Returns the value of the annotation.
+    pub fn to_annotation(&self) -> String {
+        serde_json::to_string(self).expect("BUG: an operation is JSON")
+    }
+}
+
+/// Reads the operation of the current generation. None: the annotation is of an older generation, because
+/// an edit by kubectl keeps it.
+pub fn of(
+    object: &impl ResourceExt,
+    kind: &'static str,
+) -> Result<Option<Operation>, UnreadableAnnotation> {
+    let written: Option<Operation> = annotation::read(object, labels::OPERATION, kind)?;
+    Ok(written.filter(|operation| Some(operation.generation) == object.meta().generation))
+}
+
+/// Returns the user of the last change of the spec, as the API server stamped it.
+pub fn changed_by(object: &impl ResourceExt) -> Option<&str> {
+    let user = object.annotations().get(labels::CHANGED_BY);
+    user.map(String::as_str)
+}
+
+/// Returns the hash of the newest AuditEntry at the last change of the spec.
+pub fn audit_head(object: &impl ResourceExt) -> Option<&str> {
+    let head = object.annotations().get(labels::AUDIT_HEAD);
+    head.map(String::as_str)
+}

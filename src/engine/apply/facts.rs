@@ -1,0 +1,136 @@
+//! The facts of a plan, read again from the server and not from a watch: whether they are still true, and
+//! if not, who changed what.
+
+use std::collections::{HashMap, HashSet};
+
+use jiff::Timestamp;
+use kube::Client;
+use kube::api::{Api, DynamicObject};
+
+use crate::api::operation;
+use crate::engine::plan::{Change, Expected, Plan};
+use crate::engine::repeat::repeat;
+use crate::engine::subject::Kind;
+use crate::engine::world::{Key, World};
+
+/// The current state of the subjects of some changes, and of the objects that their facts are about.
+#[derive(Default)]
+pub(super) struct Now {
+    world: World,
+    subjects: HashMap<(&'static str, Key), DynamicObject>,
+}
+
+impl Now {
+    /// Reads all objects that the facts are about, each object once.
+    pub(super) async fn read<'c>(
+        client: &Client,
+        changes: impl IntoIterator<Item = &'c Change>,
+    ) -> Result<Self, kube::Error> {
+        let mut now = Self::default();
+        let mut asked = HashSet::new();
+        for change in changes {
+            let (kind, key) = (change.subject.kind, change.key());
+            let resource = (kind.resource)();
+            let api: Api<DynamicObject> =
+                Api::namespaced_with(client.clone(), &key.namespace, &resource);
+            if let Some(object) = repeat(|| api.get_opt(&key.name)).await? {
+                now.subjects.insert((kind.name, key.clone()), object);
+            }
+            for fact in &change.facts {
+                if asked.insert(fact.about()) {
+                    fact.read(client, &mut now.world).await?;
+                }
+            }
+        }
+        Ok(now)
+    }
+
+    /// Returns the subject of a change.
+    pub(super) fn object(&self, change: &Change) -> Option<&DynamicObject> {
+        let key = (change.subject.kind.name, change.key().clone());
+        self.subjects.get(&key)
+    }
+
+    /// Returns whether the subject of a change has another uid or generation than at plan time.
+    pub(super) fn has_moved(&self, change: &Change) -> bool {
+        self.object(change).and_then(identity) != change.expected
+    }
+
+    /// Returns whether the plan itself made the last change of the subject.
+    pub(super) fn is_of(&self, plan: &Plan, change: &Change) -> bool {
+        let kind = change.subject.kind.name;
+        let object = self.object(change);
+        let operation = object.and_then(|object| operation::of(object, kind).ok().flatten());
+        operation.is_some_and(|operation| operation.id == plan.operation)
+    }
+
+    /// Describes the first fact of a change that is no longer true; None if all are true.
+    pub(super) fn broken(&self, change: &Change, at: Timestamp) -> Option<String> {
+        if self.has_moved(change) {
+            return Some(changed(change, self.object(change), at));
+        }
+        let mut facts = change.facts.iter();
+        let broken = facts.find(|fact| !fact.holds(&self.world, at));
+        broken.map(|fact| fact.describe(&self.world, change, at))
+    }
+}
+
+/// Returns the uid and the generation of an object.
+pub(super) fn identity(object: &DynamicObject) -> Option<Expected> {
+    Some(Expected {
+        uid: object.metadata.uid.clone()?,
+        generation: object.metadata.generation?,
+    })
+}
+
+/// Describes a change of the subject by somebody else, with author and time.
+pub(super) fn changed(change: &Change, object: Option<&DynamicObject>, at: Timestamp) -> String {
+    let name = &change.key().name;
+    let Some(object) = object else {
+        let ran = change.from.as_ref();
+        let ran = ran.map(|from| format!("; it ran {}", from.name));
+        return format!("{name} was deleted{}", ran.unwrap_or_default());
+    };
+    let content = (change.subject.kind.content)(object, at, false).name;
+    let what = match &change.expected {
+        None => "was created with",
+        Some(expected) if object.metadata.uid.as_ref() != Some(&expected.uid) => {
+            "was deleted and created again with"
+        }
+        Some(_) => "was changed to",
+    };
+    let by = by_whom(change.subject.kind, object);
+    format!("{name} {what} {content}{by}")
+}
+
+/// Returns the author and time of the last change of an object's spec: from its operation, or else from
+/// its managed fields.
+fn by_whom(kind: &Kind, object: &DynamicObject) -> String {
+    let operation = operation::of(object, kind.name).ok().flatten();
+    let managers = object.metadata.managed_fields.iter().flatten();
+    let of_spec = managers.filter_map(|manager| {
+        let spec = manager.fields_v1.as_ref()?.0.get("f:spec")?;
+        let whole = manager
+            .subresource
+            .as_deref()
+            .unwrap_or_default()
+            .is_empty();
+        // The times are whole seconds; of two equal ones, take the manager that owns the main field.
+        let mut path = kind.main_field.iter().skip(1);
+        let owns = path.try_fold(spec, |fields, step| fields.get(format!("f:{step}")));
+        whole.then(|| (manager.time.clone(), owns.is_some(), manager))
+    });
+    let writer = of_spec.max_by_key(|(time, owns, _)| (time.clone(), *owns));
+    let writer = writer.map(|(_, _, manager)| manager);
+    let tool = writer.and_then(|writer| writer.manager.as_deref());
+    let by = match (operation::changed_by(object), &operation, tool) {
+        (Some(user), Some(_), _) | (Some(user), None, None) => format!(" by {user}"),
+        (Some(user), None, Some(tool)) => format!(" by {user} with {tool}"),
+        (None, _, Some(tool)) => format!(" by an unknown user with {tool}"),
+        (None, _, None) => String::new(),
+    };
+    let written = writer.and_then(|writer| writer.time.clone());
+    let at = operation.map(|operation| operation.at).or(written);
+    let at = at.map(|at| format!(" at {}", at.0)).unwrap_or_default();
+    by + &at
+}

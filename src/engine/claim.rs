@@ -1,0 +1,147 @@
+//! Claims: a writer that refers to an object and a collector that deletes it both write the object first,
+//! so that no race leaves a reference to an object that does not exist.
+//!
+//! A claim is one merge patch with the object's uid: the label that a policy protects from deletion, and
+//! the author and time of the claim. It is placed before the subject changes, and refused if the object is
+//! marked bad or being deleted. It can be placed twice without harm, so a request without an answer is
+//! simply repeated.
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::core::ApiResource;
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+
+use super::repeat::repeat;
+use super::world::Key;
+use crate::api::labels;
+use crate::api::release::{Claim, Verdict};
+use crate::connect::explain;
+
+/// The largest age of a claim when the subject changes; a collector waits twice as long.
+const LASTS: SignedDuration = SignedDuration::from_mins(5);
+
+/// The reason why an object cannot be claimed.
+#[derive(Debug, thiserror::Error)]
+pub enum ClaimError {
+    /// The object does not exist any more.
+    #[error("{0} no longer exists")]
+    Gone(String),
+    /// The object was marked bad.
+    #[error("{0} was marked bad")]
+    Bad(String),
+    /// The object is being deleted.
+    #[error("{0} is being deleted")]
+    Deleting(String),
+    /// A request failed.
+    #[error("{}", explain(.0))]
+    Target(#[from] kube::Error),
+}
+
+/// An object to claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimOn {
+    /// The kind.
+    pub resource: ApiResource,
+    /// The word for an object of the kind in messages.
+    pub word: &'static str,
+    /// The namespace and the name.
+    pub key: Key,
+    /// The uid; None if it is not known.
+    pub uid: Option<String>,
+}
+
+/// The claims of one operation, and the time of the claims.
+pub struct Claims<'a> {
+    client: &'a Client,
+    operation: &'a str,
+    objects: &'a [ClaimOn],
+    placed: Timestamp,
+}
+
+impl<'a> Claims<'a> {
+    /// Claims objects for an operation.
+    pub async fn place(
+        client: &'a Client,
+        operation: &'a str,
+        objects: &'a [ClaimOn],
+        now: Timestamp,
+    ) -> Result<Self, ClaimError> {
+        let claims = Self {
+            client,
+            operation,
+            objects,
+            placed: now,
+        };
+        claims.write().await?;
+        Ok(claims)
+    }
+
+    /// Places the claims again if they are too old.
+    pub async fn renew(&mut self, now: Timestamp) -> Result<(), ClaimError> {
+        if now.duration_since(self.placed) > LASTS {
+            self.placed = now;
+            self.write().await?;
+        }
+        Ok(())
+    }
+
+    async fn write(&self) -> Result<(), ClaimError> {
+        let claim = Claim {
+            at: Time(self.placed),
+            operation: self.operation.to_owned(),
+        };
+        for object in self.objects {
+            place(self.client, &claim, object).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn place(client: &Client, claim: &Claim, object: &ClaimOn) -> Result<(), ClaimError> {
+    let ClaimOn { key, uid, .. } = object;
+    let uid = uid.as_deref();
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(client.clone(), &key.namespace, &object.resource);
+    let claimed_at = serde_json::to_string(claim).unwrap_or_default();
+    let mut metadata = json!({
+        "labels": {labels::PINNED: labels::PINNED_TRUE},
+        "annotations": {labels::CLAIMED_AT: claimed_at},
+    });
+    if let (Some(uid), Value::Object(fields)) = (uid, &mut metadata) {
+        fields.insert("uid".to_owned(), uid.into());
+    }
+    let patch: Patch<Value> = Patch::Merge(json!({ "metadata": metadata }));
+    let manager = PatchParams {
+        field_manager: Some(labels::MANAGER_ENGINE.to_owned()),
+        ..PatchParams::default()
+    };
+    let name = format!("{} {}", object.word, key.name);
+    match repeat(|| api.patch_metadata(&key.name, &manager, &patch)).await {
+        Ok(claimed) => {
+            let mark = claimed.metadata.annotations.as_ref();
+            let mark = mark.and_then(|all| all.get(labels::MARK));
+            let bad = mark.is_some_and(|mark| {
+                serde_json::from_str::<crate::api::release::Mark>(mark)
+                    .map_or(true, |mark| mark.verdict == Verdict::Bad)
+            });
+            match claimed.metadata.deletion_timestamp {
+                Some(_) => Err(ClaimError::Deleting(name)),
+                None if bad => Err(ClaimError::Bad(name)),
+                None => Ok(()),
+            }
+        }
+        // A newer object of the same name has another uid, and a patch cannot change a uid.
+        Err(kube::Error::Api(status)) if status.code == 404 => Err(ClaimError::Gone(name)),
+        Err(kube::Error::Api(status)) if matches!(status.code, 409 | 422) => {
+            let found = repeat(|| api.get_metadata_opt(&key.name)).await?;
+            let there = found.is_some_and(|found| uid.is_none() || found.uid().as_deref() == uid);
+            match there {
+                true => Err(kube::Error::Api(status).into()),
+                false => Err(ClaimError::Gone(name)),
+            }
+        }
+        Err(error) => Err(error.into()),
+    }
+}

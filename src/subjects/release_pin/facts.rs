@@ -1,0 +1,220 @@
+//! The facts of ReleasePin plans: the objects that the rules have read.
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use kube::Client;
+use kube::api::{Api, ListParams};
+
+use super::rows::ReleaseRow;
+use super::stale;
+use crate::api::audit::ContentRef;
+use crate::api::environment::{EnvironmentSpec, PipelineFault};
+use crate::api::pin::Hold;
+use crate::api::release::Verdict;
+use crate::api::{DeploymentPipeline, Environment, Release, ReleasePin};
+use crate::engine::ownership::GitOps;
+use crate::engine::plan::{Change, Fact};
+use crate::engine::repeat::repeat;
+use crate::engine::world::{Event, Key, World};
+
+/// A fact that a rule used.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PinFact {
+    /// A ReleasePin has this uid and generation, or does not exist.
+    Pin {
+        /// The ReleasePin.
+        key: Key,
+        /// The uid and generation; None if it does not exist.
+        is: Option<(String, i64)>,
+    },
+    /// The GitOps tool that owns a ReleasePin.
+    Owner {
+        /// The ReleasePin.
+        key: Key,
+        /// The tool; None if no tool owns it.
+        is: Option<GitOps>,
+    },
+    /// The effective release of a ReleasePin, and whether it is ready.
+    Source {
+        /// The ReleasePin.
+        key: Key,
+        /// The effective release.
+        release: String,
+        /// Whether the release has to be ready.
+        ready: bool,
+    },
+    /// The effective releases of a ReleasePin before and after the change, as long as no hold ends.
+    Effective {
+        /// The ReleasePin.
+        key: Key,
+        /// The effective release before; None if the change creates the ReleasePin.
+        from: Option<String>,
+        /// The release in the releaseRef afterwards.
+        release_ref: String,
+        /// The holds afterwards.
+        holds: Vec<Hold>,
+        /// The effective release afterwards.
+        to: String,
+    },
+    /// A release exists and is not bad.
+    Release {
+        /// The release.
+        key: Key,
+        /// The uid.
+        uid: String,
+    },
+    /// An environment has this spec.
+    Environment {
+        /// The environment.
+        key: Key,
+        /// The spec.
+        spec: EnvironmentSpec,
+    },
+    /// The pipeline has a path from one environment to another.
+    Path {
+        /// The namespace.
+        namespace: String,
+        /// The source environment.
+        from: String,
+        /// The target environment.
+        to: String,
+    },
+    /// A namespace has at most one pipeline.
+    OnePipeline {
+        /// The namespace.
+        namespace: String,
+    },
+    /// No path leads to an environment.
+    First {
+        /// The namespace.
+        namespace: String,
+        /// The environment.
+        environment: String,
+    },
+}
+
+impl Fact for PinFact {
+    fn about(&self) -> (&'static str, Key) {
+        match self {
+            Self::Pin { key, .. }
+            | Self::Owner { key, .. }
+            | Self::Source { key, .. }
+            | Self::Effective { key, .. } => ("ReleasePin", key.clone()),
+            Self::Release { key, .. } => ("Release", key.clone()),
+            Self::Environment { key, .. } => ("Environment", key.clone()),
+            Self::Path { namespace, .. }
+            | Self::OnePipeline { namespace }
+            | Self::First { namespace, .. } => ("DeploymentPipeline", Key::new(namespace, "")),
+        }
+    }
+
+    fn read<'a>(
+        &'a self,
+        client: &'a Client,
+        into: &'a mut World,
+    ) -> BoxFuture<'a, Result<(), kube::Error>> {
+        let client = client.clone();
+        async move {
+            match self {
+                Self::Pin { key, .. }
+                | Self::Owner { key, .. }
+                | Self::Source { key, .. }
+                | Self::Effective { key, .. } => {
+                    let api: Api<ReleasePin> = Api::namespaced(client, &key.namespace);
+                    if let Some(pin) = repeat(|| api.get_opt(&key.name)).await? {
+                        into.pins(Event::Applied(pin));
+                    }
+                }
+                Self::Release { key, .. } => {
+                    let api: Api<Release> = Api::namespaced(client, &key.namespace);
+                    if let Some(release) = repeat(|| api.get_metadata_opt(&key.name)).await? {
+                        into.releases(Event::Applied(release));
+                    }
+                }
+                Self::Environment { key, .. } => {
+                    let api: Api<Environment> = Api::namespaced(client, &key.namespace);
+                    if let Some(environment) = repeat(|| api.get_opt(&key.name)).await? {
+                        into.environments(Event::Applied(environment));
+                    }
+                }
+                Self::Path { namespace, .. }
+                | Self::OnePipeline { namespace }
+                | Self::First { namespace, .. } => {
+                    let api: Api<DeploymentPipeline> = Api::namespaced(client, namespace);
+                    let all = ListParams::default();
+                    for pipeline in repeat(|| api.list(&all)).await? {
+                        into.pipelines(Event::Applied(pipeline));
+                    }
+                }
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn describe(&self, world: &World, change: &Change, now: Timestamp) -> String {
+        stale::describe(world, self, change, now)
+    }
+
+    fn holds(&self, world: &World, now: Timestamp) -> bool {
+        match self {
+            Self::Pin { key, is } => {
+                let pin = world.pin(key);
+                pin.map(|pin| (pin.uid.to_string(), pin.generation)) == *is
+            }
+            Self::Owner { key, is } => world.pin(key).is_none_or(|pin| pin.gitops == *is),
+            Self::Source {
+                key,
+                release,
+                ready,
+            } => world.pin(key).is_some_and(|pin| {
+                pin.effective_release(now) == release && (!ready || pin.is_ready(now))
+            }),
+            Self::Effective { .. } => stale::ended(world, self, now).is_none(),
+            Self::Release { key, uid } => world.release(key).is_some_and(|release| {
+                *release.uid == **uid && !release.deleting && release.mark != Some(Verdict::Bad)
+            }),
+            Self::Environment { key, spec } => {
+                world.environment(key).map(|environment| &environment.spec) == Some(spec)
+            }
+            Self::Path {
+                namespace,
+                from,
+                to,
+            } => {
+                let pipeline = world.pipeline(namespace);
+                pipeline.is_some_and(|pipeline| pipeline.is_path(from, to))
+                    && world.pipeline_fault(namespace).is_none()
+            }
+            Self::OnePipeline { namespace } => !matches!(
+                world.pipeline_fault(namespace),
+                Some(PipelineFault::Several { .. })
+            ),
+            Self::First {
+                namespace,
+                environment,
+            } => {
+                let pipeline = world.pipeline(namespace);
+                let first = pipeline.map(|pipeline| pipeline.first_environments());
+                first.is_some_and(|first| first.contains(&environment.as_str()))
+                    && world.pipeline_fault(namespace).is_none()
+            }
+        }
+    }
+}
+
+/// Returns the facts of a change, as this kind of subject records them.
+pub fn of(change: &Change) -> impl Iterator<Item = &PinFact> {
+    let facts = change.facts.iter();
+    facts.filter_map(|fact| (&**fact as &dyn std::any::Any).downcast_ref())
+}
+
+/// Returns the identity of a release, with uid and hash if known.
+pub fn identity(name: &str, release: Option<&ReleaseRow>) -> ContentRef {
+    ContentRef {
+        name: name.to_owned(),
+        uid: release.map(|release| release.uid.to_string()),
+        hash: release.and_then(|release| Some(release.hash.as_deref()?.to_owned())),
+    }
+}

@@ -1,0 +1,70 @@
+//! The ReleasePin as a kind of subject.
+
+use jiff::Timestamp;
+use kube::api::DynamicObject;
+
+use crate::api::ReleasePin;
+use crate::api::audit::{ContentRef, Detail, RELEASE_PIN};
+use crate::api::pin::ReleasePinSpec;
+use crate::connect::kinds;
+use crate::engine::audit::Live;
+use crate::engine::plan::Change;
+use crate::engine::subject::{Capability, HoldsIn, Kind, dynamic};
+
+/// The path of the release in the releaseRef.
+pub(super) const RELEASE_REF: &[&str] = &["spec", "releaseRef", "name"];
+
+/// ReleasePins.
+pub static KIND: Kind = Kind {
+    name: RELEASE_PIN,
+    prefixes: &["releasepin", "pin"],
+    resource: kinds::kind::<ReleasePin>,
+    main_field: RELEASE_REF,
+    holds: HoldsIn::Field(&["spec", "holds"]),
+    capabilities: &[
+        Capability::Deploy,
+        Capability::Promote,
+        Capability::Rollback,
+        Capability::Pin,
+        Capability::Undo,
+    ],
+    content,
+    detail,
+    place,
+};
+
+/// Returns ReleasePins as subjects, for the verification of the audit trail.
+pub fn live(pins: &[ReleasePin]) -> Vec<Live> {
+    let live = |pin: &ReleasePin| Live {
+        kind: &KIND,
+        object: dynamic(pin),
+    };
+    pins.iter().map(live).collect()
+}
+
+/// Returns the release that the releaseRef names after a change.
+pub fn release_ref(change: &Change) -> &str {
+    let name = change.field(RELEASE_REF);
+    name.and_then(|name| name.as_str()).unwrap_or_default()
+}
+
+fn spec(object: &DynamicObject) -> ReleasePinSpec {
+    let spec = object.data.get("spec").cloned().unwrap_or_default();
+    serde_json::from_value(spec).unwrap_or_default()
+}
+
+fn content(object: &DynamicObject, at: Timestamp, owned: bool) -> ContentRef {
+    ContentRef::named(spec(object).release_that_counts(at, owned))
+}
+
+fn detail(object: &DynamicObject, to: &ContentRef) -> Option<Detail> {
+    let named = spec(object).release_ref.name;
+    (to.name != named).then_some(Detail {
+        release_ref: Some(named),
+    })
+}
+
+fn place(object: &DynamicObject) -> (String, Option<String>) {
+    let spec = spec(object);
+    (spec.component, Some(spec.environment))
+}
