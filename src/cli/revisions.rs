@@ -10,10 +10,9 @@ use super::gitflags::GitFlags;
 use super::kinds::check_name;
 use super::output::{self, Format};
 use super::{Outcome, commits};
+use crate::engine::revisions::{Revision, Revisions, Row};
 use crate::subjects::release_pin::compare::Comparer;
-use crate::subjects::release_pin::revisions::{
-    NoSubject, Pinned, Revision, Revisions, Row, Subject,
-};
+use crate::subjects::release_pin::revisions::{NoSubject, Pinned, Subject};
 use crate::text;
 
 /// The arguments of `revisions`.

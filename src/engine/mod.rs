@@ -14,6 +14,7 @@ pub mod pages;
 pub mod plan;
 pub mod presence;
 pub mod repeat;
+pub mod revisions;
 pub mod subject;
 pub mod whoami;
 pub mod world;

@@ -15,12 +15,13 @@ use crate::api::audit::AuditEntry;
 use crate::engine::apply::{Applied, ApplyError};
 use crate::engine::audit::Verdict;
 use crate::engine::diff::Diff;
+use crate::engine::revisions::Revisions;
 use crate::engine::world::Key;
 use crate::git::State;
 use crate::gitops::tree::LeftOutPin;
 use crate::subjects::release_pin::collect::Collected;
 use crate::subjects::release_pin::repository::{Committed, Proposal, Pushed};
-use crate::subjects::release_pin::revisions::{Pinned, Revisions};
+use crate::subjects::release_pin::revisions::Pinned;
 use crate::subjects::release_pin::rules::Refusal;
 
 /// The number of a request; its answer carries the same number.

@@ -20,11 +20,12 @@ use crate::connect::{Address, Known};
 use crate::engine::diff;
 use crate::engine::plan::Asked;
 use crate::engine::presence::Presence;
+use crate::engine::revisions::{Cause, Revision, Revisions, Row, State};
 use crate::engine::world::{Event as Told, World};
 use crate::subjects::release_pin::actions::rollback::{self, Rollback, Target};
 use crate::subjects::release_pin::desk::Draft;
 use crate::subjects::release_pin::fixture::{self, outcomes, pin, release, unready};
-use crate::subjects::release_pin::revisions::{Cause, Pinned, Revision, Revisions, Row, State};
+use crate::subjects::release_pin::revisions::Pinned;
 
 /// The sizes in which every screen is tested.
 pub const SIZES: [(u16, u16); 4] = [(200, 60), (120, 40), (80, 24), (40, 10)];

@@ -20,7 +20,7 @@ pub struct Retired {
 
 /// Returns the checkpoint of a chain up to a revision; None if no entry can be deleted.
 ///
-/// `head` is the audit head annotation of the ReleasePin, if the ReleasePin exists. The newest entry
+/// `head` is the audit head annotation of the subject, if the subject exists. The newest entry
 /// stays, and so do all entries after the one that the head names: without that entry, the head would
 /// prove nothing. A chain that does not verify is not changed: a checkpoint would hide the problem.
 pub fn checkpoint(

@@ -12,7 +12,7 @@ use kube::api::Api;
 use serde_json::Value;
 
 use super::preview::{self, PreviewError, Stage};
-use super::revisions::{NoRevision, NoSubject, Pinned, Revision, Revisions, Subject};
+use super::revisions::{NoSubject, Pinned, Subject};
 use crate::api::audit::ContentRef;
 use crate::api::environment::{EnvironmentSpec, Reach};
 use crate::api::{self, DataPlane, Definitions, ReleasePin, names};
@@ -20,6 +20,7 @@ use crate::connect::{self, Connection, Target};
 use crate::engine::bodies::BodyError;
 use crate::engine::diff::Identity;
 use crate::engine::live::{self, LiveError};
+use crate::engine::revisions::{NoRevision, Revision, Revisions};
 use crate::resolve::git::Git;
 use crate::subjects::release_pin::ownership;
 

@@ -2,7 +2,8 @@
 
 use super::Session;
 use crate::connect::explain;
-use crate::subjects::release_pin::revisions::{NoSubject, Pinned, Revisions, Subject};
+use crate::engine::revisions::Revisions;
+use crate::subjects::release_pin::revisions::{NoSubject, Pinned, Subject};
 use crate::tui::effect::Place;
 
 /// Reads the revisions of a ReleasePin, or returns the reason why that is impossible.

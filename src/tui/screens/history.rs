@@ -7,11 +7,12 @@ use jiff::Timestamp;
 
 use super::{Handled, Screen, diff};
 use crate::api::release::Verdict;
+use crate::engine::revisions::{Revision, Revisions, Row};
 use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::actions::mark::Mark;
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::desk;
-use crate::subjects::release_pin::revisions::{Made, Pinned, Revision, Revisions, Row};
+use crate::subjects::release_pin::revisions::{Made, Pinned};
 use crate::subjects::release_pin::rows::Pin;
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Compared, Effect, Place, Ticket};

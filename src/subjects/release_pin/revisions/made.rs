@@ -3,9 +3,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Cause, Pinned, Revision, Revisions, Row};
+use super::Pinned;
 use crate::api::audit::Action;
 use crate::api::pin::{self, Hold};
+use crate::engine::revisions::{Cause, Revision, Revisions, Row};
 
 /// The change that made a release effective.
 #[derive(Clone, Debug, PartialEq)]

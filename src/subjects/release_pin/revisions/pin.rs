@@ -7,11 +7,11 @@ use kube::Client;
 use kube::api::{Api, ListParams};
 use serde::Serialize;
 
-use super::{Cause, Revision, Revisions, State, with_missing};
 use crate::api::ReleasePin;
 use crate::api::audit::{AuditEntry, AuditEntrySpec, ContentRef, RELEASE_PIN};
 use crate::api::pin::{Hold, Outcome};
 use crate::engine::audit;
+use crate::engine::revisions::{Cause, Revision, Revisions, State, with_missing};
 use crate::engine::subject::dynamic;
 use crate::subjects::release_pin::kind::KIND;
 

@@ -3,8 +3,9 @@
 use jiff::Timestamp;
 use kube::Client;
 
-use super::{Pinned, Revisions, read_pin};
+use super::{Pinned, read_pin};
 use crate::api::{ReleasePin, names};
+use crate::engine::revisions::Revisions;
 
 /// The subject whose revisions a user asks for: at present only a ReleasePin.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,6 +14,9 @@ use crate::api::audit::{
 use crate::api::operation::Operation;
 use crate::api::pin::{Hold, Outcome, ReleasePinSpec, ReleasePinStatus};
 use crate::api::reference::NameRef;
+use crate::engine::revisions::{
+    Cause, Missing, NoRevision, Reason, Revision, Revisions, Row, State, beyond, with_missing,
+};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()

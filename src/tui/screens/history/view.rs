@@ -3,9 +3,10 @@
 use jiff::Timestamp;
 
 use super::{Found, History, missing, number};
+use crate::engine::revisions::{Revision, Row, State};
 use crate::engine::world::Key;
 use crate::subjects::release_pin::matrix;
-use crate::subjects::release_pin::revisions::{Pinned, Revision, Row, State};
+use crate::subjects::release_pin::revisions::Pinned;
 use crate::text;
 use crate::tui::pen::{Glyphs, Pen, Sheet};
 use crate::tui::screens::matrix::pane::done;

@@ -1,0 +1,322 @@
+//! The revisions of a subject: content, cause and health of each.
+//!
+//! One concept for the history, diff, rollback and pruning of every subject. Numbers only grow. Unknown
+//! revisions are explicit: a revision that nobody observed, that retention removed or that was never
+//! recorded is a [`Missing`] row. Pure functions over values.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::api::audit::Action;
+
+/// One past or current state of a subject.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Revision<C> {
+    /// The number.
+    pub number: i64,
+    /// The hash of the content, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+    /// The start of the revision, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created: Option<Timestamp>,
+    /// The cause; None if it is not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+    /// The revision that a rollback restored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restored_from: Option<i64>,
+    /// The health of the revision.
+    pub state: State,
+    /// The message about the health.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The content, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<C>,
+}
+
+/// The cause of a revision.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cause {
+    /// The action.
+    pub action: Action,
+    /// The user, according to the API server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor: Option<String>,
+    /// The reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The id of the operation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+}
+
+/// The health of a revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// It is the current revision, and its health is not known yet.
+    Current,
+    /// It is healthy, or was healthy when it was replaced.
+    Healthy,
+    /// It is not healthy, or was not healthy when it was replaced.
+    Unhealthy,
+    /// It was observed, and replaced before its health was known.
+    Unknown,
+    /// It was replaced, and its health is not recorded.
+    Superseded,
+}
+
+impl State {
+    /// Returns the word for the health.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Current => "current",
+            Self::Healthy => "healthy",
+            Self::Unhealthy => "unhealthy",
+            Self::Unknown => "unknown",
+            Self::Superseded => "superseded",
+        }
+    }
+}
+
+/// Consecutive unknown revisions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Missing {
+    /// The first revision.
+    pub first: i64,
+    /// The last revision.
+    pub last: i64,
+    /// The reason.
+    pub missing: Reason,
+}
+
+/// The reason why revisions are unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reason {
+    /// Nobody observed them; the record has a gap entry.
+    Unseen,
+    /// Retention removed them and left a checkpoint.
+    Retired,
+    /// They are not recorded, yet or any more.
+    Unrecorded,
+}
+
+impl Reason {
+    /// Returns the reason as text.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Unseen => "not observed",
+            Self::Retired => "removed by retention",
+            Self::Unrecorded => "not recorded",
+        }
+    }
+}
+
+/// A revision, or consecutive unknown revisions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Row<C> {
+    /// A known revision.
+    Known(Revision<C>),
+    /// Unknown revisions.
+    Missing(Missing),
+}
+
+/// All revisions of a subject, oldest first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Revisions<C> {
+    /// The name of the subject in messages.
+    pub subject: String,
+    /// The number of the current revision.
+    pub current: i64,
+    /// The known and the unknown revisions.
+    pub rows: Vec<Row<C>>,
+}
+
+/// The reason why a revision is not available.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoRevision {
+    /// There never was a revision with this number.
+    #[error("{subject} has no revision {number}; it has {known}")]
+    Never {
+        /// The subject.
+        subject: String,
+        /// The number.
+        number: i64,
+        /// The known revisions.
+        known: String,
+    },
+    /// The revision existed, but its content is unknown.
+    #[error("revision {number} of {subject} is not available: revisions {first} to {last} were {}; known revisions: {known}", .why.words())]
+    Lost {
+        /// The subject.
+        subject: String,
+        /// The number.
+        number: i64,
+        /// The first of the consecutive unknown revisions.
+        first: i64,
+        /// The last of the consecutive unknown revisions.
+        last: i64,
+        /// The reason.
+        why: Reason,
+        /// The known revisions.
+        known: String,
+    },
+    /// There is no revision before this one.
+    #[error("{subject} has no revision before {number}")]
+    First {
+        /// The subject.
+        subject: String,
+        /// The number.
+        number: i64,
+    },
+}
+
+/// The largest number of revisions in a message.
+const LISTED: usize = 10;
+
+impl<C> Revisions<C> {
+    /// Returns the known revisions, oldest first.
+    pub fn known(&self) -> impl DoubleEndedIterator<Item = &Revision<C>> {
+        self.rows.iter().filter_map(|row| match row {
+            Row::Known(revision) => Some(revision),
+            Row::Missing(_) => None,
+        })
+    }
+
+    /// Finds a revision, or returns the reason why it is not available.
+    pub fn find(&self, number: i64) -> Result<&Revision<C>, NoRevision> {
+        if let Some(found) = self.known().find(|revision| revision.number == number) {
+            return Ok(found);
+        }
+        let subject = self.subject.clone();
+        let known = self.numbers();
+        let lost = self.rows.iter().find_map(|row| match row {
+            Row::Missing(missing) if (missing.first..=missing.last).contains(&number) => {
+                Some(missing)
+            }
+            _ => None,
+        });
+        Err(match lost {
+            Some(missing) => NoRevision::Lost {
+                subject,
+                number,
+                first: missing.first,
+                last: missing.last,
+                why: missing.missing,
+                known,
+            },
+            None => NoRevision::Never {
+                subject,
+                number,
+                known,
+            },
+        })
+    }
+
+    /// Returns the current revision.
+    pub fn current(&self) -> Result<&Revision<C>, NoRevision> {
+        self.find(self.current)
+    }
+
+    /// Finds the newest known revision before another one.
+    pub fn before(&self, number: i64) -> Result<&Revision<C>, NoRevision> {
+        let earlier = self.known().rfind(|revision| revision.number < number);
+        earlier.ok_or_else(|| NoRevision::First {
+            subject: self.subject.clone(),
+            number,
+        })
+    }
+
+    /// Returns the revisions that a limit removes, oldest first: [`beyond`].
+    pub fn beyond(&self, referenced: &BTreeSet<i64>, limit: usize) -> Vec<i64> {
+        let numbers: Vec<i64> = self.known().map(|revision| revision.number).collect();
+        beyond(&numbers, self.current, referenced, limit)
+    }
+
+    fn numbers(&self) -> String {
+        let newest = self.known().rev().map(|revision| revision.number);
+        let mut words: Vec<String> = newest.take(LISTED).map(|it| it.to_string()).collect();
+        words.reverse();
+        match (words.is_empty(), self.known().nth(LISTED).is_some()) {
+            (true, _) => "none".to_owned(),
+            (false, false) => words.join(", "),
+            (false, true) => format!("..., {}", words.join(", ")),
+        }
+    }
+}
+
+/// Returns the revisions that a limit removes, oldest first. The current revision, those that
+/// `referenced` contains and the newest `limit` revisions stay.
+pub fn beyond(numbers: &[i64], current: i64, referenced: &BTreeSet<i64>, limit: usize) -> Vec<i64> {
+    let sorted: BTreeSet<i64> = numbers.iter().copied().collect();
+    let older = sorted.into_iter().rev().skip(limit);
+    let mut going: Vec<i64> = older
+        .filter(|number| *number != current && !referenced.contains(number))
+        .collect();
+    going.reverse();
+    going
+}
+
+/// Sorts revisions and fills the gaps between them, from 1 on.
+///
+/// `retired` is the last revision that retention removed; `unseen` are the recorded gaps.
+pub fn with_missing<C>(
+    mut known: Vec<Revision<C>>,
+    retired: i64,
+    unseen: &[(i64, i64)],
+) -> Vec<Row<C>> {
+    known.sort_by_key(|revision| revision.number);
+    let mut rows = Vec::with_capacity(known.len());
+    let mut next = 1;
+    for revision in known {
+        rows.extend(
+            holes(next, revision.number.saturating_sub(1), retired, unseen).map(Row::Missing),
+        );
+        next = next.max(revision.number.saturating_add(1));
+        rows.push(Row::Known(revision));
+    }
+    rows
+}
+
+/// Splits a run of unknown revisions where the reason changes.
+fn holes(
+    first: i64,
+    last: i64,
+    retired: i64,
+    unseen: &[(i64, i64)],
+) -> impl Iterator<Item = Missing> {
+    let ends = unseen
+        .iter()
+        .flat_map(|(from, to)| [from.saturating_sub(1), *to])
+        .chain([retired, last]);
+    let ends: BTreeSet<i64> = ends.filter(|end| (first..=last).contains(end)).collect();
+    let reason = move |number: i64| match number {
+        _ if number <= retired => Reason::Retired,
+        _ if unseen
+            .iter()
+            .any(|(from, to)| (*from..=*to).contains(&number)) =>
+        {
+            Reason::Unseen
+        }
+        _ => Reason::Unrecorded,
+    };
+    let mut from = first;
+    ends.into_iter().map(move |end| {
+        let run = Missing {
+            first: from,
+            last: end,
+            missing: reason(end),
+        };
+        from = end.saturating_add(1);
+        run
+    })
+}
