@@ -17,7 +17,7 @@ use bowline::subjects::release_pin::READ_BY_GC;
 use bowline::tui::filter::{Filter, read};
 use bowline::tui::jump::Jump;
 use bowline::tui::keymap::Keymap;
-use bowline::tui::model::{Event as Happened, Ground, Look, Model};
+use bowline::tui::model::{Event as Happened, Look, Model, TargetInfo};
 use bowline::tui::pen::UNICODE;
 use bowline::tui::roster::{Kind, Roster, Sort};
 use bowline::tui::theme::Theme;
@@ -54,7 +54,7 @@ fn main() {
 
 /// Draws the matrix at 200x60, with the cursor on another row each time.
 fn frames(world: &World, components: usize, count: u32) {
-    let ground = Ground {
+    let target_info = TargetInfo {
         address: Default::default(),
         target: "bench".to_owned(),
         namespace: "shop".to_owned(),
@@ -75,7 +75,7 @@ fn frames(world: &World, components: usize, count: u32) {
         glyphs: &UNICODE,
         themes: Vec::new(),
     };
-    let mut model = Model::new(ground, look, (200, 60));
+    let mut model = Model::new(target_info, look, (200, 60));
     let _ = update(&mut model, world, now(), Happened::World(Vec::new()));
     let mut buffer = Buffer::empty(Rect::new(0, 0, 200, 60));
     let down = KeyEvent::new(KeyCode::Down, KeyModifiers::NONE);

@@ -45,7 +45,7 @@ const FORBIDDEN: &[&str] = &[
     "nobody",
     "is wanted",
     "it is so already",
-    "the ground",
+    "the target_info",
     "what became of",
     "what is on record",
 ];

@@ -15,7 +15,7 @@ use crate::api::interval::Interval;
 use crate::subjects::release_pin::READ_BY_GC;
 use crate::subjects::release_pin::actions::gc::{self, Candidate, Collection, Gc};
 use crate::subjects::release_pin::collect::{self, CollectError, Collected, Collector};
-use crate::subjects::release_pin::desk::is_defined;
+use crate::subjects::release_pin::planner::is_defined;
 use crate::subjects::release_pin::repository::{self, BeforePlan, Commits, Proposal};
 use crate::subjects::release_pin::rules::Refusal;
 use crate::text;

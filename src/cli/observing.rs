@@ -8,7 +8,7 @@ use kube::api::Api;
 use super::connect::{Address, Connection, Target};
 use crate::api::ReleasePin;
 use crate::controllers::beside::Beside;
-use crate::engine::presence::{self, Presence};
+use crate::engine::controller_status::{self, ControllerStatus};
 use crate::engine::world::Key;
 use crate::subjects::release_pin::rollout::Rollout;
 use crate::subjects::release_pin::rows::Pin;
@@ -69,8 +69,8 @@ pub(super) async fn is_unattended(connection: &Connection) -> bool {
     let Target::Embedded { .. } = connection.target else {
         return false;
     };
-    let found = presence::controller(connection, Timestamp::now()).await;
-    matches!(found, Ok(Presence::Absent(_)))
+    let found = controller_status::controller(connection, Timestamp::now()).await;
+    matches!(found, Ok(ControllerStatus::Absent(_)))
 }
 
 /// Returns the hint with the commands that continue an unfinished rollout.

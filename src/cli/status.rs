@@ -17,8 +17,8 @@ use crate::engine::world::World;
 use crate::engine::world::feed::Feed;
 use crate::gitops::tree::LeftOutPin;
 use crate::subjects::release_pin::READ_BY_MOVES;
-use crate::subjects::release_pin::desk::is_defined;
 use crate::subjects::release_pin::matrix::{self, Cell, Columns, Health};
+use crate::subjects::release_pin::planner::is_defined;
 use crate::subjects::release_pin::rules::{self, Refusal};
 use crate::text;
 

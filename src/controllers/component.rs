@@ -94,7 +94,7 @@ fn itself<T>(key: &Key, _: &T) -> Key {
 type Made = (Vec<Version>, Arc<Release>);
 
 /// The state that the reconciles of all components share.
-struct Room {
+struct Shared {
     base: Arc<Context>,
     types: Arc<Table<Written<ComponentTypeDefinition>>>,
     addons: Arc<Table<Written<Addon>>>,
@@ -103,7 +103,7 @@ struct Room {
     releases: Mutex<HashMap<Key, Made>>,
 }
 
-impl Room {
+impl Shared {
     fn new(base: Arc<Context>) -> Arc<Self> {
         Arc::new(Self {
             base,
@@ -159,9 +159,9 @@ impl Room {
                 is_in(component, &change.key) && component.name_any() == *change.key.name
             })
         });
-        let room = self.clone();
+        let shared = self.clone();
         let world = base.feed().touched().flat_map(move |touched| {
-            let concerns = room.touched(&touched);
+            let concerns = shared.touched(&touched);
             uses(&components, &|component| concerns(component))
         });
         futures::stream::select_all([
@@ -246,17 +246,17 @@ where
 
 /// Runs the controller until the stop future is ready.
 pub async fn run(context: Arc<Context>, stop: impl Future<Output = ()> + Send + Sync + 'static) {
-    let room = Room::new(context.clone());
+    let shared = Shared::new(context.clone());
     let controller = Controller::new(context.all::<Component>(), watcher::Config::default());
-    let triggers = room.triggers(controller.store());
+    let triggers = shared.triggers(controller.store());
     let controller = controller.reconcile_on(triggers).graceful_shutdown_on(stop);
     super::run::run(
         "component",
         controller,
         AT_ONCE,
         context,
-        room,
-        |component, room| reconcile(component, room).boxed(),
+        shared,
+        |component, shared| reconcile(component, shared).boxed(),
     )
     .await;
 }
@@ -271,26 +271,30 @@ struct Found {
     may_pass: bool,
 }
 
-async fn reconcile(component: Arc<Component>, room: Arc<Room>) -> Result<Action, ComponentError> {
+async fn reconcile(
+    component: Arc<Component>,
+    shared: Arc<Shared>,
+) -> Result<Action, ComponentError> {
     let key = Key::new(
         &component.namespace().unwrap_or_default(),
         &component.name_any(),
     );
     if !component.spec.auto_deploy || component.metadata.deletion_timestamp.is_some() {
-        room.releases
+        shared
+            .releases
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(&key);
         return Ok(Action::await_change());
     }
-    room.ready().await;
-    let found = match room.release(&key, &component) {
+    shared.ready().await;
+    let found = match shared.release(&key, &component) {
         Ok(release) => {
-            let release = existing(&room, &key, &release).unwrap_or(release);
+            let release = existing(&shared, &key, &release).unwrap_or(release);
             if is_done(&component, &release.name_any()) {
                 return Ok(Action::await_change());
             }
-            deploy(&room, &key, &release).await?
+            deploy(&shared, &key, &release).await?
         }
         Err(error) => Found {
             release: None,
@@ -300,7 +304,7 @@ async fn reconcile(component: Arc<Component>, room: Arc<Room>) -> Result<Action,
             may_pass: false,
         },
     };
-    write_status(&room, &component, &found).await?;
+    write_status(&shared, &component, &found).await?;
     match found.may_pass {
         true => Err(ComponentError::NotNow {
             reason: found.reason,
@@ -311,9 +315,9 @@ async fn reconcile(component: Arc<Component>, room: Arc<Room>) -> Result<Action,
 }
 
 /// Returns a release with the same content and another name, if there is one.
-fn existing(room: &Room, key: &Key, release: &Arc<Release>) -> Option<Arc<Release>> {
+fn existing(shared: &Shared, key: &Key, release: &Arc<Release>) -> Option<Arc<Release>> {
     let hash = release.annotations().get(labels::CONTENT_HASH)?;
-    let world = room.base.feed().world();
+    let world = shared.base.feed().world();
     let named = world.release(&Key::new(&key.namespace, &release.name_any()));
     if named.is_some_and(|row| row.hash.as_deref() == Some(hash)) {
         return None;
@@ -334,9 +338,9 @@ fn is_done(component: &Component, release: &str) -> bool {
     })
 }
 
-async fn deploy(room: &Room, key: &Key, release: &Release) -> Result<Found, ComponentError> {
+async fn deploy(shared: &Shared, key: &Key, release: &Release) -> Result<Found, ComponentError> {
     let name = release.name_any();
-    make(room, key, release).await?;
+    make(shared, key, release).await?;
     let found = |status, reason, message: String, may_pass| Found {
         release: Some(name.clone()),
         status,
@@ -345,8 +349,8 @@ async fn deploy(room: &Room, key: &Key, release: &Release) -> Result<Found, Comp
         may_pass,
     };
     let planned = {
-        let asked = asked(room, key).await?;
-        let world = room.base.feed().world();
+        let asked = asked(shared, key).await?;
+        let world = shared.base.feed().world();
         plan(&world, key, &name, &asked)
     };
     let mut plan = match planned {
@@ -365,7 +369,7 @@ async fn deploy(room: &Room, key: &Key, release: &Release) -> Result<Found, Comp
         ));
     };
     if !change.unchanged {
-        let stage = Stage::new(&room.base.client, &key.namespace, &room.base.git);
+        let stage = Stage::new(&shared.base.client, &key.namespace, &shared.base.git);
         match stage.preview(change, &diff::Options::default()).await {
             Ok(preview) => change.rendered_hash = Some(preview.hash),
             Err(PreviewError::Target(error)) => return Err(error.into()),
@@ -373,8 +377,8 @@ async fn deploy(room: &Room, key: &Key, release: &Release) -> Result<Found, Comp
         }
     }
     let (change, environment) = (change.clone(), change.environment.clone());
-    let clock = || room.base.now();
-    match apply(&room.base.client, &plan, &change, &clock).await? {
+    let clock = || shared.base.now();
+    match apply(&shared.base.client, &plan, &change, &clock).await? {
         Applied::Superseded { by, .. } => {
             tracing::info!(%by, "another writer changed the ReleasePin after the deployment")
         }
@@ -386,24 +390,24 @@ async fn deploy(room: &Room, key: &Key, release: &Release) -> Result<Found, Comp
 
 /// Creates a release that is named by its content, if it does not exist, and waits until the read model has
 /// it.
-async fn make(room: &Room, key: &Key, release: &Release) -> Result<(), ComponentError> {
+async fn make(shared: &Shared, key: &Key, release: &Release) -> Result<(), ComponentError> {
     let own = Key::new(&key.namespace, &release.name_any());
     let seen = |world: &World| world.release(&own).is_some();
-    if seen(&room.base.feed().world()) {
+    if seen(&shared.base.feed().world()) {
         return Ok(());
     }
     let ours = PostParams {
         field_manager: Some(labels::MANAGER_CONTROLLER.to_owned()),
         ..PostParams::default()
     };
-    let releases = room.base.within::<Release>(&key.namespace);
+    let releases = shared.base.within::<Release>(&key.namespace);
     match releases.create(&ours, release).await {
         Ok(_) => {}
         // Another process created the same release.
         Err(kube::Error::Api(status)) if status.code == 409 => {}
         Err(error) => return Err(error.into()),
     }
-    let seen = room.base.feed().when(seen);
+    let seen = shared.base.feed().when(seen);
     let in_time = tokio::time::timeout(PATIENCE, seen).await;
     in_time.map_err(|_| ComponentError::NotNow {
         reason: "NotSeen",
@@ -414,11 +418,11 @@ async fn make(room: &Room, key: &Key, release: &Release) -> Result<(), Component
     })
 }
 
-async fn asked(room: &Room, key: &Key) -> Result<Asked, kube::Error> {
+async fn asked(shared: &Shared, key: &Key) -> Result<Asked, kube::Error> {
     Ok(Asked {
         operation: uuid::Uuid::new_v4().to_string(),
-        now: room.base.now(),
-        user: room.base.user().await?.to_owned(),
+        now: shared.base.now(),
+        user: shared.base.user().await?.to_owned(),
         reason: Some(format!(
             "autoDeploy: the definitions of {} changed",
             key.name
@@ -467,7 +471,7 @@ fn refused(refusal: &Refusal) -> (&'static str, bool) {
 }
 
 async fn write_status(
-    room: &Room,
+    shared: &Shared,
     component: &Component,
     found: &Found,
 ) -> Result<(), ComponentError> {
@@ -481,7 +485,7 @@ async fn write_status(
         message: found.message.clone(),
         generation: component.metadata.generation,
     };
-    condition::set(&mut status.conditions, deployed, second(room.base.now()));
+    condition::set(&mut status.conditions, deployed, second(shared.base.now()));
     if component.status.as_ref() == Some(&status) {
         return Ok(());
     }
@@ -492,7 +496,7 @@ async fn write_status(
         field_manager: Some(labels::MANAGER_CONTROLLER.to_owned()),
         ..PostParams::default()
     };
-    let components = room
+    let components = shared
         .base
         .within::<Component>(&component.namespace().unwrap_or_default());
     match components

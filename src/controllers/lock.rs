@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::engine::presence;
+use crate::engine::controller_status;
 
 /// The interval between two attempts to take the lock.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -23,7 +23,7 @@ impl Lock {
     pub fn take(store: &Path) -> io::Result<Option<Self>> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false);
-        let file = options.open(presence::lock_file(store))?;
+        let file = options.open(controller_status::lock_file(store))?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Self { _file: file })),
             Err(TryLockError::WouldBlock) => Ok(None),

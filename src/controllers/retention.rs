@@ -60,13 +60,13 @@ struct Due {
 }
 
 /// The state that the reconciles of all namespaces share.
-struct Room {
+struct Shared {
     base: Arc<Context>,
     due: Mutex<Due>,
     stopping: AtomicBool,
 }
 
-impl Room {
+impl Shared {
     fn due(&self) -> MutexGuard<'_, Due> {
         self.due.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -106,9 +106,9 @@ impl Room {
         self: &Arc<Self>,
         pipelines: Store<DeploymentPipeline>,
     ) -> impl Stream<Item = ObjectRef<DeploymentPipeline>> + Send + use<> {
-        let room = self.clone();
+        let shared = self.clone();
         self.base.feed().touched().flat_map(move |touched| {
-            let namespaces = room.touched(&touched);
+            let namespaces = shared.touched(&touched);
             let here = |pipeline: &DeploymentPipeline| {
                 let namespace = pipeline.metadata.namespace.as_deref();
                 namespaces.contains(namespace.unwrap_or_default())
@@ -138,37 +138,37 @@ impl Due {
 
 /// Runs the controller until the stop future is ready.
 pub async fn run(context: Arc<Context>, stop: impl Future<Output = ()> + Send + Sync + 'static) {
-    let room = Arc::new(Room {
+    let shared = Arc::new(Shared {
         base: context.clone(),
         due: Mutex::default(),
         stopping: AtomicBool::new(false),
     });
-    let stopping = room.clone();
+    let stopping = shared.clone();
     let stop = async move {
         stop.await;
         stopping.stopping.store(true, Ordering::SeqCst);
     };
     let pipelines = context.all::<DeploymentPipeline>();
     let controller = Controller::new(pipelines, watcher::Config::default());
-    let triggers = room.triggers(controller.store());
+    let triggers = shared.triggers(controller.store());
     let controller = controller.reconcile_on(triggers).graceful_shutdown_on(stop);
     super::run::run(
         "retention",
         controller,
         AT_ONCE,
         context,
-        room,
-        |pipeline, room| reconcile(pipeline, room).boxed(),
+        shared,
+        |pipeline, shared| reconcile(pipeline, shared).boxed(),
     )
     .await;
 }
 
 async fn reconcile(
     pipeline: Arc<DeploymentPipeline>,
-    room: Arc<Room>,
+    shared: Arc<Shared>,
 ) -> Result<Action, RetentionError> {
     let namespace = pipeline.namespace().unwrap_or_default();
-    let feed = room.base.feed();
+    let feed = shared.base.feed();
     feed.when(World::is_live).await;
     // If there are several pipelines, the read model decides which one is effective.
     let enabled = {
@@ -180,14 +180,14 @@ async fn reconcile(
     };
     let uid = pipeline.uid().unwrap_or_default();
     if !enabled {
-        let mut due = room.due();
+        let mut due = shared.due();
         due.components.remove(&*namespace);
         due.enabled.remove(&uid);
         return Ok(Action::await_change());
     }
     // A pipeline that was just enabled or changed needs a collection of all components.
     let generation = pipeline.metadata.generation.unwrap_or_default();
-    let before = room.due().enabled.insert(uid, generation);
+    let before = shared.due().enabled.insert(uid, generation);
     if before != Some(generation) {
         let world = feed.world();
         let here = world
@@ -195,11 +195,11 @@ async fn reconcile(
             .filter(|key| *key.namespace == *namespace);
         let all: Vec<String> = here.map(|key| key.name.to_string()).collect();
         drop(world);
-        let mut due = room.due();
+        let mut due = shared.due();
         let here = due.components.entry(namespace.as_str().into());
         here.or_default().extend(all);
     }
-    let due = room
+    let due = shared
         .due()
         .components
         .remove(&*namespace)
@@ -207,9 +207,9 @@ async fn reconcile(
     if due.is_empty() {
         return Ok(Action::await_change());
     }
-    let swept = sweep(&room, &namespace, &due).await;
+    let swept = sweep(&shared, &namespace, &due).await;
     if swept.is_err() {
-        let mut again = room.due();
+        let mut again = shared.due();
         let here = again
             .components
             .entry(namespace.as_str().into())
@@ -220,28 +220,32 @@ async fn reconcile(
 }
 
 /// Deletes the releases that some components no longer need.
-async fn sweep(room: &Room, namespace: &str, due: &BTreeSet<String>) -> Result<(), RetentionError> {
-    let user = room.base.user().await?;
+async fn sweep(
+    shared: &Shared,
+    namespace: &str,
+    due: &BTreeSet<String>,
+) -> Result<(), RetentionError> {
+    let user = shared.base.user().await?;
     let asked = Asked {
         operation: uuid::Uuid::new_v4().to_string(),
-        now: room.base.now(),
+        now: shared.base.now(),
         user: user.to_owned(),
         reason: Some("retention".to_owned()),
         namespace: namespace.to_owned(),
     };
-    let planned = plan(&room.base.feed().world(), due, &asked)?;
+    let planned = plan(&shared.base.feed().world(), due, &asked)?;
     let Some(plan) = planned.filter(has_work) else {
         return Ok(());
     };
-    let clock = || room.base.now();
+    let clock = || shared.base.now();
     let collector = Collector {
-        client: &room.base.client,
+        client: &shared.base.client,
         plan: &plan,
         by: user,
         clock: &clock,
         remembers: REMEMBERS,
     };
-    let metrics = &room.base.metrics;
+    let metrics = &shared.base.metrics;
     let mut failed = Vec::new();
     let mut tell = |candidate: &Candidate, collected: Collected| {
         let kind = match candidate.environment {
@@ -259,7 +263,7 @@ async fn sweep(room: &Room, namespace: &str, due: &BTreeSet<String>) -> Result<(
             Collected::Failed(error) => failed.push(format!("{kind} {name}: {}", explain(&error))),
         }
     };
-    let stop = || room.stopping.load(Ordering::SeqCst);
+    let stop = || shared.stopping.load(Ordering::SeqCst);
     collector.collect(&stop, &mut tell).await?;
     match failed.is_empty() {
         true => Ok(()),

@@ -7,16 +7,16 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::action::{Action, WORDS};
 use super::effect::{Destination, Effect};
-use super::model::{Level, Model, Wish};
+use super::model::{Level, Model, ScreenRequest};
 use super::order::Order;
-use super::orders::{self, Wanted};
+use super::order::from_keys::{self, Wanted};
 use super::prompt::{Offer, Over};
 use super::screens::{Screen, is_bad, since};
 use crate::engine::audit::Span;
-use crate::engine::moment;
+use crate::engine::time_input;
 use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::actions::rollback::Target;
-use crate::subjects::release_pin::desk;
+use crate::subjects::release_pin::planner;
 
 /// A command with its arguments and its description.
 struct Command {
@@ -170,30 +170,30 @@ pub fn offers(
     };
     let known: Vec<String> = match name {
         "context" | "ctx" => {
-            let contexts = model.ground.contexts.iter();
+            let contexts = model.target_info.contexts.iter();
             contexts.map(|known| known.name.clone()).collect()
         }
         "ns" | "namespace" => {
             if let Some(Over::Prompt(prompt)) = &mut model.over
-                && model.ground.namespaces.is_empty()
+                && model.target_info.namespaces.is_empty()
                 && !std::mem::replace(&mut prompt.asked, true)
             {
                 model.tickets += 1;
                 effects.push(Effect::Namespaces(model.tickets));
             }
-            model.ground.namespaces.clone()
+            model.target_info.namespaces.clone()
         }
         "rollback" | "deploy" => releases(model, world),
-        "promote" => world.environment_names(&model.ground.namespace),
+        "promote" => world.environment_names(&model.target_info.namespace),
         "hold" | "pin" => ["1h", "4h", "8h", "24h", "7d"].map(str::to_owned).to_vec(),
-        "push" => super::pushing::remotes(model),
+        "push" => super::push::remotes(model),
         "export" => vec!["incident".to_owned()],
         "write" => vec!["15m".to_owned(), "off".to_owned()],
         "theme" => model.look.themes.clone(),
         "tour" => vec!["off".to_owned()],
         _ => Vec::new(),
     };
-    let namespace = &model.ground.namespace;
+    let namespace = &model.target_info.namespace;
     let about = |word: &str| match matches!(name, "rollback" | "deploy") {
         true if is_bad(world, namespace, word) => "marked bad",
         _ => "",
@@ -207,7 +207,7 @@ const OFFERED: usize = 200;
 
 /// Returns the releases of the selected components, the newest first. The default is all components.
 pub fn releases(model: &Model, world: &World) -> Vec<String> {
-    let namespace = &model.ground.namespace;
+    let namespace = &model.target_info.namespace;
     let selected = model.front().subject(world).components;
     let components: Vec<Key> = match selected.is_empty() {
         true => {
@@ -243,13 +243,13 @@ pub fn run(
     now: Timestamp,
     line: &str,
     effects: &mut Vec<Effect>,
-) -> Vec<Wish> {
+) -> Vec<ScreenRequest> {
     let mut words = line.split_whitespace();
     let Some(name) = words.next() else {
         return Vec::new();
     };
     let rest: Vec<&str> = words.collect();
-    let said = |level, text: String| vec![Wish::Say(level, text)];
+    let said = |level, text: String| vec![ScreenRequest::Say(level, text)];
     if let Screen::Matrix(matrix) = model.front()
         && matches!(name, "hold" | "pin" | "promote" | "deploy" | "rollback")
         && let Some(why) = matrix.refuses_in_past(&model.look.keymap, "where you can plan")
@@ -269,53 +269,55 @@ pub fn run(
             Err(why) => said(Level::Error, why),
             Ok(until) => {
                 let subject = model.front().subject(world);
-                let subject = orders::deployed(&subject, world, &model.ground);
-                match orders::hold(&subject, Some(until)) {
-                    Ok(order) => vec![Wish::Order(order)],
+                let subject = from_keys::deployed(&subject, world, &model.target_info);
+                match from_keys::hold(&subject, Some(until)) {
+                    Ok(order) => vec![ScreenRequest::Order(order)],
                     Err(why) => said(Level::Warning, why),
                 }
             }
         },
         ("promote", [environment]) => {
             let subject = model.front().subject(world);
-            match orders::promote_to(&subject, environment) {
-                Ok(order) => vec![Wish::Order(order)],
+            match from_keys::promote_to(&subject, environment) {
+                Ok(order) => vec![ScreenRequest::Order(order)],
                 Err(why) => said(Level::Warning, why),
             }
         }
         ("deploy", [release]) => {
             let subject = model.front().subject(world);
-            match orders::deploy(&subject, Some(release), world, &model.ground) {
-                Ok(Wanted::Order(order)) => vec![Wish::Order(order)],
-                Ok(Wanted::Choice(choice)) => vec![Wish::Choose(choice)],
+            match from_keys::deploy(&subject, Some(release), world, &model.target_info) {
+                Ok(Wanted::Order(order)) => vec![ScreenRequest::Order(order)],
+                Ok(Wanted::Choice(choice)) => vec![ScreenRequest::Choose(choice)],
                 Err(why) => said(Level::Warning, why),
             }
         }
         ("rollback", [release]) => {
             let subject = model.front().subject(world);
-            match orders::of(Action::Rollback, &subject, world, &model.ground, now) {
-                Ok(Wanted::Order(Order::Move(desk::Order::Rollback {
+            match from_keys::of(Action::Rollback, &subject, world, &model.target_info, now) {
+                Ok(Wanted::Order(Order::Move(planner::Order::Rollback {
                     component,
                     environment,
                     hold,
                     ..
                 }))) => {
-                    vec![Wish::Order(Order::Move(desk::Order::Rollback {
-                        component,
-                        environment,
-                        to: Target::Release((*release).to_owned()),
-                        hold,
-                    }))]
+                    vec![ScreenRequest::Order(Order::Move(
+                        planner::Order::Rollback {
+                            component,
+                            environment,
+                            to: Target::Release((*release).to_owned()),
+                            hold,
+                        },
+                    ))]
                 }
                 Ok(_) => Vec::new(),
                 Err(why) => said(Level::Warning, why),
             }
         }
-        ("context" | "ctx", [context]) => vec![Wish::Connect(Destination {
+        ("context" | "ctx", [context]) => vec![ScreenRequest::Connect(Destination {
             context: Some((*context).to_owned()),
             namespace: None,
         })],
-        ("ns" | "namespace", [namespace]) => vec![Wish::Connect(Destination {
+        ("ns" | "namespace", [namespace]) => vec![ScreenRequest::Connect(Destination {
             context: None,
             namespace: Some((*namespace).to_owned()),
         })],
@@ -323,39 +325,42 @@ pub fn run(
             effects.push(Effect::Theme((*name).to_owned()));
             Vec::new()
         }
-        ("write", ["off"]) if model.ground.protected => {
-            model.ground.armed = None;
+        ("write", ["off"]) if model.target_info.protected => {
+            model.target_info.armed = None;
             effects.push(Effect::Arm(Duration::ZERO));
             Vec::new()
         }
         ("write", [lasting]) => write(model, now, lasting, effects),
-        ("at", [_, ..]) => match moment::read(&rest.join(" "), now, &model.ground.zone) {
+        ("at", [_, ..]) => match time_input::read(&rest.join(" "), now, &model.target_info.zone) {
             Err(error) => said(Level::Error, error.to_string()),
-            Ok(at) => vec![Wish::Travel(at)],
+            Ok(at) => vec![ScreenRequest::Travel(at)],
         },
-        ("since", [_, ..]) => match moment::read(&rest.join(" "), now, &model.ground.zone) {
+        ("since", [_, ..]) => match time_input::read(&rest.join(" "), now, &model.target_info.zone)
+        {
             Err(error) => said(Level::Error, error.to_string()),
             Ok(start) => {
                 model.tickets += 1;
                 let state = since::State::open(start, model.tickets, effects);
-                vec![Wish::Open(Box::new(Screen::Since(Box::new(state))))]
+                vec![ScreenRequest::Open(Box::new(Screen::Since(Box::new(
+                    state,
+                ))))]
             }
         },
         ("export", ["incident", words @ ..]) => {
-            let zone = model.ground.zone.clone();
+            let zone = model.target_info.zone.clone();
             match incident(words, now, &zone) {
                 Err(why) => said(Level::Error, why),
                 Ok((span, file)) => {
                     let at = now.to_zoned(zone);
                     let named = || at.strftime("incident-%Y-%m-%d-%H%M.md").to_string();
                     let file = file.map_or_else(named, str::to_owned);
-                    super::opening::export(model, now, file.into(), span, effects)
+                    super::open_screen::export(model, now, file.into(), span, effects)
                 }
             }
         }
         ("write", []) => write(model, now, "15m", effects),
-        ("push", []) => super::pushing::push(model, now, None, effects),
-        ("push", [remote]) => super::pushing::push(model, now, Some(remote), effects),
+        ("push", []) => super::push::push(model, now, None, effects),
+        ("push", [remote]) => super::push::push(model, now, Some(remote), effects),
         ("tour", ["off"]) => {
             model.tour = None;
             Vec::new()
@@ -364,15 +369,18 @@ pub fn run(
             super::tour::start(model, now);
             Vec::new()
         }
-        ("filter", [_, ..]) => vec![Wish::Filter(rest.join(" "))],
-        ("audit", [_, ..]) => vec![Wish::Run(Action::GoAudit), Wish::Filter(rest.join(" "))],
+        ("filter", [_, ..]) => vec![ScreenRequest::Filter(rest.join(" "))],
+        ("audit", [_, ..]) => vec![
+            ScreenRequest::Run(Action::GoAudit),
+            ScreenRequest::Filter(rest.join(" ")),
+        ],
         (name, []) => {
             let alias = ALIASES.iter().find(|(known, _)| *known == name);
             match alias
                 .map(|(_, action)| *action)
                 .or_else(|| Action::named(name))
             {
-                Some(action) => vec![Wish::Run(action)],
+                Some(action) => vec![ScreenRequest::Run(action)],
                 None => said(Level::Error, usage(name)),
             }
         }
@@ -402,10 +410,15 @@ fn usage(name: &str) -> String {
 }
 
 /// Allows writes on a protected context for some time.
-fn write(model: &mut Model, now: Timestamp, lasting: &str, effects: &mut Vec<Effect>) -> Vec<Wish> {
-    let say = |level, text: String| vec![Wish::Say(level, text)];
-    if !model.ground.protected {
-        return match &model.ground.readonly {
+fn write(
+    model: &mut Model,
+    now: Timestamp,
+    lasting: &str,
+    effects: &mut Vec<Effect>,
+) -> Vec<ScreenRequest> {
+    let say = |level, text: String| vec![ScreenRequest::Say(level, text)];
+    if !model.target_info.protected {
+        return match &model.target_info.readonly {
             Some(why) => say(
                 Level::Error,
                 format!("read-only mode cannot be turned off here: {why}"),
@@ -416,7 +429,7 @@ fn write(model: &mut Model, now: Timestamp, lasting: &str, effects: &mut Vec<Eff
     match span(lasting) {
         Err(why) => say(Level::Error, why),
         Ok(lasting) => {
-            model.ground.armed = now.checked_add(lasting).ok();
+            model.target_info.armed = now.checked_add(lasting).ok();
             effects.push(Effect::Arm(Duration::try_from(lasting).unwrap_or_default()));
             Vec::new()
         }
@@ -430,7 +443,7 @@ fn until(text: &str, now: Timestamp, model: &Model) -> Result<Timestamp, String>
             .checked_add(lasting)
             .map_err(|_| format!("{text} is too long"));
     }
-    let read = moment::read(text, now, &model.ground.zone);
+    let read = time_input::read(text, now, &model.target_info.zone);
     let at = read.map_err(|_| {
         format!(
             "{text} is not a duration and not a time; write 4h, 7d, 18:00 or 2026-01-31T18:00:00Z"
@@ -441,7 +454,7 @@ fn until(text: &str, now: Timestamp, model: &Model) -> Result<Timestamp, String>
     }
     // A time that is already past today means tomorrow.
     let is_of_day = !text.contains('-') && text.contains(':');
-    let next = at.to_zoned(model.ground.zone.clone()).tomorrow();
+    let next = at.to_zoned(model.target_info.zone.clone()).tomorrow();
     match next {
         Ok(next) if is_of_day && next.timestamp() > now => Ok(next.timestamp()),
         _ => Err(format!(
@@ -461,7 +474,7 @@ fn incident<'w>(
     let mut next = || {
         for count in (1..=rest.len().min(2)).rev() {
             let (taken, after) = rest.split_at(count);
-            if let Ok(at) = moment::read(&taken.join(" "), now, zone) {
+            if let Ok(at) = time_input::read(&taken.join(" "), now, zone) {
                 rest = after;
                 return Some(at);
             }
@@ -498,7 +511,7 @@ fn span(text: &str) -> Result<SignedDuration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::still::Still;
+    use crate::tui::snapshot_test::SnapshotTest;
 
     #[test]
     fn an_incident_has_a_start_an_end_and_a_file() {
@@ -560,7 +573,7 @@ mod tests {
         let actions = WORDS.iter().map(|(word, _)| *word);
         for name in commands.chain(aliases).chain(actions) {
             let line = format!("\"{name} cart cart cart cart\"");
-            let still = Still::fleet().keys(":").keys(&line).keys("enter");
+            let still = SnapshotTest::fleet().keys(":").keys(&line).keys("enter");
             still.hides("unknown command");
         }
     }
@@ -569,7 +582,7 @@ mod tests {
     fn a_filter_and_the_audit_trail_take_words() {
         let command = |line: &str| {
             let line = format!("\"{line}\"");
-            Still::fleet().keys(":").keys(&line).keys("enter")
+            SnapshotTest::fleet().keys(":").keys(&line).keys("enter")
         };
         command("filter cart").shows("/cart").hides("ledger");
         command("filter health:x").shows("unknown health x");

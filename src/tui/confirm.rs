@@ -43,7 +43,7 @@ impl Demand {
     /// Returns the input that a plan requires.
     pub fn of(prepared: &Prepared, world: &World) -> Self {
         match prepared {
-            Prepared::Moves(draft) => Self::of_moves(&draft.plan, world),
+            Prepared::Moves(action_plan) => Self::of_moves(&action_plan.plan, world),
             Prepared::Mark(marking) => Self {
                 reason: marking.needs_reason() && marking.reason.is_none(),
                 ..Self::default()

@@ -236,7 +236,7 @@ pub enum Answer {
     /// The result of a push.
     Pushed(Result<Pushed, Refused>),
     /// The state of the work tree, if the target is a repository.
-    Stands(Box<Stands>),
+    WorkTree(Box<WorkTree>),
 }
 
 /// A plan, with the changed files if the target is a repository.
@@ -270,7 +270,7 @@ pub struct Confirmed {
 
 /// The state of the work tree of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stands {
+pub struct WorkTree {
     /// The branch, its distance from the upstream, the uncommitted files, and an unfinished merge or rebase.
     pub state: State,
     /// The remotes.

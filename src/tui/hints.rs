@@ -2,7 +2,7 @@
 
 use super::action::{Action, Mode};
 use super::keymap::Keymap;
-use super::model::Ground;
+use super::model::TargetInfo;
 use crate::subjects::release_pin::rules::Refusal;
 
 /// The modes of a refused plan: its hints name keys of lists.
@@ -19,7 +19,7 @@ pub fn remedy(refusal: &Refusal) -> Option<(Action, &'static str)> {
 }
 
 /// Returns the next step for the user; a command line only if no key does it.
-pub fn of(refusal: &Refusal, keymap: &Keymap, ground: &Ground) -> Option<String> {
+pub fn of(refusal: &Refusal, keymap: &Keymap, target_info: &TargetInfo) -> Option<String> {
     let key = |action| keymap.keys_or_word(REFUSED, action);
     let again = || key(Action::PlanAgain);
     Some(match refusal {
@@ -65,14 +65,14 @@ pub fn of(refusal: &Refusal, keymap: &Keymap, ground: &Ground) -> Option<String>
             key(Action::GoRevisions),
             key(Action::Rollback)
         ),
-        other => return other.hint(&|line| ground.aimed(line.to_owned())),
+        other => return other.hint(&|line| target_info.aimed(line.to_owned())),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::still;
+    use crate::tui::snapshot_test;
 
     #[test]
     fn hints_name_the_keys_of_the_keymap() {
@@ -82,7 +82,10 @@ mod tests {
         for (name, key) in [("default", "A"), ("emacs", "ctrl-x A")] {
             let keymap = Keymap::built_in(name).unwrap();
             let expected = format!("choose another release; {key} marks this one good again");
-            assert_eq!(of(&refusal, &keymap, &still::ground()), Some(expected));
+            assert_eq!(
+                of(&refusal, &keymap, &snapshot_test::target_info()),
+                Some(expected)
+            );
         }
     }
 
@@ -95,7 +98,7 @@ mod tests {
         };
         let keymap = Keymap::built_in("default").unwrap();
         assert_eq!(
-            of(&refusal, &keymap, &still::ground()).unwrap(),
+            of(&refusal, &keymap, &snapshot_test::target_info()).unwrap(),
             "to remove it: bowline delete releasepins.openchoreo.dev cart-dev --context prod-eu --kubeconfig /home/ana/.kube/config --namespace shop"
         );
     }

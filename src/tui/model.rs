@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::effect::{Answer, Destination, Effect, Place, Refused, Stands, Ticket};
+use super::effect::{Answer, Destination, Effect, Place, Refused, Ticket, WorkTree};
 use super::keymap::{Key, Keymap};
 use super::order::Order;
 use super::pen::Glyphs;
@@ -39,7 +39,7 @@ pub enum Event {
     /// The answer to a request.
     Answer(Ticket, Answer),
     /// bowline connected to another target, or the error.
-    Connected(Ticket, Result<Box<Ground>, String>),
+    Connected(Ticket, Result<Box<TargetInfo>, String>),
     /// The server reports the name of the user.
     Known(String),
     /// Time has passed.
@@ -48,9 +48,9 @@ pub enum Event {
 
 /// The connected target, the user, and the user's rights there.
 #[derive(Clone, Debug)]
-pub struct Ground {
+pub struct TargetInfo {
     /// The name of the target.
-    pub target: String,
+    pub name: String,
     /// The flags that select the target on any command line.
     pub address: Address,
     /// The namespace.
@@ -66,7 +66,7 @@ pub struct Ground {
     /// Whether the data planes are simulated, so that nothing really runs.
     pub simulated: bool,
     /// The repository; None if the target is a server.
-    pub repository: Option<Standing>,
+    pub repository: Option<RepositoryInfo>,
     /// The contexts that the user can switch to.
     pub contexts: Vec<Known>,
     /// The namespaces of the target; empty until the target lists them.
@@ -78,7 +78,7 @@ pub struct Ground {
     pub zone: TimeZone,
 }
 
-impl Ground {
+impl TargetInfo {
     /// Adds the flags of the target to a command line of bowline, so that it works from any shell.
     pub fn aimed(&self, line: String) -> String {
         self.address.bowline(&line)
@@ -95,9 +95,9 @@ impl Ground {
 
 /// The repository of the session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct RepositoryInfo {
     /// The state of the work tree; None until git has reported it.
-    pub stands: Option<Box<Stands>>,
+    pub work_tree: Option<Box<WorkTree>>,
     /// The directory that the user named.
     pub directory: String,
     /// The branch that the user named for commits; None for the current branch.
@@ -106,13 +106,13 @@ pub struct Standing {
     pub pushing: bool,
 }
 
-impl Standing {
+impl RepositoryInfo {
     /// Describes the state in a few words; the flag marks a word that needs the user's attention.
     pub fn words(&self) -> Vec<(String, bool)> {
-        let Some(stands) = &self.stands else {
+        let Some(work_tree) = &self.work_tree else {
             return Vec::new();
         };
-        let state = &stands.state;
+        let state = &work_tree.state;
         let mut words = vec![match &state.branch {
             Some(branch) => (branch.clone(), false),
             None => ("detached HEAD".to_owned(), true),
@@ -131,7 +131,7 @@ impl Standing {
         ));
         words.extend(count(dirty, format!("{dirty} dirty"), true));
         words.extend(state.under_way.map(|what| (what.to_owned(), true)));
-        if stands.cluster_trouble.is_some() {
+        if work_tree.cluster_trouble.is_some() {
             words.push(("cluster not read".to_owned(), true));
         }
         if self.pushing {
@@ -141,12 +141,15 @@ impl Standing {
     }
 }
 
-impl Ground {
+impl TargetInfo {
     /// Returns the ReleasePin of a component in an environment if a sparse checkout leaves it out, or if it
     /// cannot be read.
     pub fn left_out(&self, component: &str, environment: &str) -> Option<&LeftOutPin> {
-        let stands = self.repository.as_ref().and_then(|it| it.stands.as_ref())?;
-        stands.left_out.iter().find(|pin| {
+        let work_tree = self
+            .repository
+            .as_ref()
+            .and_then(|it| it.work_tree.as_ref())?;
+        work_tree.left_out.iter().find(|pin| {
             pin.namespace == self.namespace
                 && pin.component == component
                 && pin.environment == environment
@@ -232,13 +235,13 @@ pub struct Connecting {
     /// The destination in words.
     pub place: String,
     /// The target, once bowline is connected and waits for the user to switch; None until then.
-    pub ground: Option<Box<Ground>>,
+    pub target_info: Option<Box<TargetInfo>>,
 }
 
 /// The state of the UI.
 pub struct Model {
     /// The connected target.
-    pub ground: Ground,
+    pub target_info: TargetInfo,
     /// Colours, keys and characters.
     pub look: Look,
     /// The open screens, the front one last; the matrix is always the first.
@@ -270,9 +273,9 @@ pub struct Model {
 
 impl Model {
     /// Starts with the matrix.
-    pub fn new(ground: Ground, look: Look, size: (u16, u16)) -> Self {
+    pub fn new(target_info: TargetInfo, look: Look, size: (u16, u16)) -> Self {
         Self {
-            ground,
+            target_info,
             look,
             stack: vec![Screen::Matrix(Box::default())],
             forth: Vec::new(),
@@ -325,7 +328,7 @@ pub struct Turn<'a> {
     /// The current time, by the server's clock.
     pub now: Timestamp,
     /// The connected target.
-    pub ground: &'a Ground,
+    pub target_info: &'a TargetInfo,
     /// The size of the terminal: columns and rows.
     pub size: (u16, u16),
     /// The size of the area that the screen draws on: columns and rows.
@@ -339,13 +342,13 @@ pub struct Turn<'a> {
     /// The effects to perform.
     pub effects: Vec<Effect>,
     /// The requests to the model.
-    pub wishes: Vec<Wish>,
+    pub requests: Vec<ScreenRequest>,
     pub(super) tickets: &'a mut Ticket,
 }
 
 /// A request of a screen to the model.
 #[derive(Debug)]
-pub enum Wish {
+pub enum ScreenRequest {
     /// Open another screen in front.
     Open(Box<Screen>),
     /// Close the screen.
@@ -381,12 +384,12 @@ impl Turn<'_> {
 
     /// Shows a notice.
     pub fn say(&mut self, level: Level, text: impl Into<String>) {
-        self.wishes.push(Wish::Say(level, text.into()));
+        self.requests.push(ScreenRequest::Say(level, text.into()));
     }
 
     /// Opens a screen.
     pub fn open(&mut self, screen: Screen) {
-        self.wishes.push(Wish::Open(Box::new(screen)));
+        self.requests.push(ScreenRequest::Open(Box::new(screen)));
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use super::effect::{Answer, Destination, Effect, Ticket};
 use super::looks::{self, variable};
-use super::model::{Event, Ground, Level, Model, Standing};
+use super::model::{Event, Level, Model, RepositoryInfo, TargetInfo};
 use super::runner::{self, Runner, Session};
 use super::terminal::input::{Events, Input};
 use super::terminal::signals::Signal;
@@ -99,7 +99,7 @@ pub async fn open(
     let (sender, late) = mpsc::unbounded_channel();
     let link = Link::to(connection, &options, &environment, &git);
     let mut model = Model::new(
-        ground(&link.session, &environment, &options),
+        target_info(&link.session, &environment, &options),
         look,
         (size.width, size.height),
     );
@@ -337,7 +337,7 @@ impl Loop {
         if environments {
             let names = {
                 let world = self.link.session.feed.world();
-                world.environment_names(&self.model.ground.namespace)
+                world.environment_names(&self.model.target_info.namespace)
             };
             self.link.runner.run(Effect::Rights(0, names));
         }
@@ -479,9 +479,10 @@ impl Loop {
         };
         let ticket = connecting.ticket;
         let made = made.map(|connection| {
-            let ground = ground_of(&connection, "", &self.environment, &connecting.options);
+            let target_info =
+                target_info_of(&connection, "", &self.environment, &connecting.options);
             connecting.made = Some(connection);
-            Box::new(ground)
+            Box::new(target_info)
         });
         if made.is_err() {
             self.connecting = None;
@@ -530,18 +531,22 @@ async fn until(at: Option<Instant>) {
 }
 
 /// Returns the model's description of the connected target.
-pub(super) fn ground(session: &Session, environment: &Environment, options: &Options) -> Ground {
+pub(super) fn target_info(
+    session: &Session,
+    environment: &Environment,
+    options: &Options,
+) -> TargetInfo {
     let who = session.who.read().unwrap_or_else(PoisonError::into_inner);
-    ground_of(&session.connection, &who.user, environment, options)
+    target_info_of(&session.connection, &who.user, environment, options)
 }
 
-fn ground_of(
+fn target_info_of(
     connection: &Connection,
     user: &str,
     environment: &Environment,
     options: &Options,
-) -> Ground {
-    let target = match &connection.target {
+) -> TargetInfo {
+    let name = match &connection.target {
         Target::Context { name, .. } => name.clone(),
         Target::Pod => "in this pod".to_owned(),
         Target::Embedded { .. } => "embedded".to_owned(),
@@ -549,17 +554,17 @@ fn ground_of(
         Target::Repository { directory } => {
             let repository = connection.repository.as_ref();
             let root = repository.map_or(directory.as_path(), |found| found.tree.work().root());
-            let name = root.file_name().unwrap_or(root.as_os_str());
-            name.to_string_lossy().into_owned()
+            let shown = root.file_name().unwrap_or(root.as_os_str());
+            shown.to_string_lossy().into_owned()
         }
     };
-    let repository = connection.repository.as_ref().map(|found| Standing {
+    let repository = connection.repository.as_ref().map(|found| RepositoryInfo {
         directory: found.tree.work().scope().to_string_lossy().into_owned(),
         onto: found.branch.clone(),
-        ..Standing::default()
+        ..RepositoryInfo::default()
     });
-    Ground {
-        target,
+    TargetInfo {
+        name,
         address: Address::of(connection, options, environment),
         namespace: connection.namespace.clone(),
         user: user.to_owned(),

@@ -38,8 +38,8 @@ use crate::resolve::git::Git;
 use crate::subjects;
 use crate::subjects::release_pin::actions::{gc, mark};
 use crate::subjects::release_pin::collect::Collector;
-use crate::subjects::release_pin::desk::{Desk, NoDraft};
 use crate::subjects::release_pin::marking::{self, Marked};
+use crate::subjects::release_pin::planner::{NotPlanned, Planner};
 use crate::subjects::release_pin::rules::Refusal;
 use crate::subjects::release_pin::{READ_BY_GC, READ_BY_MOVES};
 
@@ -95,8 +95,8 @@ impl Session {
         now.checked_add(self.who().ahead).unwrap_or(now)
     }
 
-    fn desk(&self) -> Desk<'_> {
-        Desk {
+    fn planner(&self) -> Planner<'_> {
+        Planner {
             connection: &self.connection,
             feed: &self.feed,
             git: &self.git,
@@ -304,16 +304,16 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
             let planned = gc::plan(&world, &command, &asked);
             planned.map(Prepared::Collection).map_err(refused)
         }
-        Order::Move(order) => match session.desk().draft(&order, &asked).await {
-            Ok(draft) => Ok(Prepared::Moves(Box::new(draft))),
-            Err(NoDraft::Refused(refusals)) => Err(Refused {
+        Order::Move(order) => match session.planner().action_plan(&order, &asked).await {
+            Ok(action_plan) => Ok(Prepared::Moves(Box::new(action_plan))),
+            Err(NotPlanned::Refused(refusals)) => Err(Refused {
                 why: refusals.iter().map(ToString::to_string).collect(),
                 chooses_revision: refusals.iter().all(Refusal::is_about_last_good),
                 refusals,
                 ..Refused::default()
             }),
-            Err(NoDraft::Target(error)) => Err(explain(&error).into()),
-            Err(NoDraft::Reference(error)) => Err(Refused {
+            Err(NotPlanned::Target(error)) => Err(explain(&error).into()),
+            Err(NotPlanned::Reference(error)) => Err(Refused {
                 why: vec![error.to_string()],
                 hints: vec![error.hint("", &Address::of_repository(&session.connection))],
                 ..Refused::default()
@@ -337,17 +337,17 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
         prepared: Box::new(prepared.clone()),
         files,
     }))));
-    let Prepared::Moves(mut draft) = prepared else {
+    let Prepared::Moves(mut action_plan) = prepared else {
         return;
     };
     let options = diff::Options {
         context: diff::WHOLE,
         ..diff::Options::default()
     };
-    let shown = session.desk().show(&mut draft, &options).await;
+    let shown = session.planner().show(&mut action_plan, &options).await;
     tell(Answer::Shown(match shown {
         Ok(diffs) => Ok(Previews {
-            prepared: Box::new(Prepared::Moves(draft)),
+            prepared: Box::new(Prepared::Moves(action_plan)),
             diffs,
         }),
         Err(error) => Err(error.to_string()),
@@ -371,16 +371,16 @@ async fn apply(session: &Session, confirmed: Confirmed, abort: &AtomicBool) -> B
     }
     let client = &connection.client;
     match *prepared {
-        Prepared::Moves(mut draft) => {
-            let asked = session.asked(draft.plan.operation.clone(), reason);
-            let desk = Desk {
+        Prepared::Moves(mut action_plan) => {
+            let asked = session.asked(action_plan.plan.operation.clone(), reason);
+            let planner = Planner {
                 connection: &connection,
-                ..session.desk()
+                ..session.planner()
             };
-            if let Err(error) = desk.make(&mut draft, &asked).await {
+            if let Err(error) = planner.make(&mut action_plan, &asked).await {
                 return Became::Failed(error.to_string().into());
             }
-            Became::Moved(apply_all(client, &draft.plan, &clock, abort).await)
+            Became::Moved(apply_all(client, &action_plan.plan, &clock, abort).await)
         }
         Prepared::Mark(marking) => {
             let marked = marking::mark(client, &marking, &user, &clock).await;

@@ -165,9 +165,9 @@ async fn draw(
     let (sender, answers) = mpsc::unbounded_channel();
     runner::introduce(session, &sender);
     let (width, height) = wanted.size;
-    let ground = run::ground(session, environment, options);
+    let target_info = run::target_info(session, environment, options);
     let mut camera = Camera {
-        model: Model::new(ground, look, wanted.size),
+        model: Model::new(target_info, look, wanted.size),
         runner: Runner::new(session.clone(), sender),
         session: session.clone(),
         answers,
@@ -175,11 +175,11 @@ async fn draw(
     camera.tell(Event::World(Vec::new()));
     let environments = {
         let world: &World = &session.feed.world();
-        world.environment_names(&camera.model.ground.namespace)
+        world.environment_names(&camera.model.target_info.namespace)
     };
     camera.runner.run(Effect::Rights(0, environments));
-    if let Some(stands) = runner::look(session).await {
-        camera.tell(Event::Answer(0, Answer::Stands(Box::new(stands))));
+    if let Some(work_tree) = runner::look(session).await {
+        camera.tell(Event::Answer(0, Answer::WorkTree(Box::new(work_tree))));
     }
     camera.settle().await;
     camera.go(&wanted.screen)?;

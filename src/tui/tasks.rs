@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::effect::Ticket;
-use super::model::Ground;
+use super::model::TargetInfo;
 use super::order::{Order, Prepared, quoted};
 use crate::connect::Address;
 use crate::engine::world::{Key, World};
@@ -44,11 +44,11 @@ pub struct Target {
 
 impl Target {
     /// Returns the target that is shown.
-    pub fn of(ground: &Ground) -> Self {
-        let repository = ground.repository.as_ref();
+    pub fn of(target_info: &TargetInfo) -> Self {
+        let repository = target_info.repository.as_ref();
         Self {
-            name: ground.target.clone(),
-            address: ground.address.clone(),
+            name: target_info.name.clone(),
+            address: target_info.address.clone(),
             repository: repository.map(|repository| repository.directory.clone()),
         }
     }
@@ -142,21 +142,21 @@ pub fn follow(tasks: &mut [Task], world: &World) {
 }
 
 /// Freezes the tasks of a target that the user leaves, with their last known progress.
-pub fn leave(tasks: &mut [Task], world: &World, ground: &Ground) {
+pub fn leave(tasks: &mut [Task], world: &World, target_info: &TargetInfo) {
     let shown = tasks.iter_mut().filter(|task| task.frozen.is_none());
     for task in shown {
         let (progress, words) = task.progress(world);
         let words = match (&task.state, progress) {
             (State::Done(_) | State::Failed(_), _) | (_, Progress::Done) => words,
-            _ => format!("when you left {}: {words}", ground.target),
+            _ => format!("when you left {}: {words}", target_info.name),
         };
         task.frozen = Some((progress, words));
     }
 }
 
 /// Follows the tasks of a target again, after the user came back.
-pub fn arrive(tasks: &mut [Task], ground: &Ground) {
-    let target = Target::of(ground);
+pub fn arrive(tasks: &mut [Task], target_info: &TargetInfo) {
+    let target = Target::of(target_info);
     for task in tasks.iter_mut().filter(|task| task.target == target) {
         task.frozen = None;
     }
@@ -199,7 +199,7 @@ impl Logged {
 
 impl Task {
     /// Sets the state after the write. A task of a target that is not shown stays frozen.
-    pub fn settle(&mut self, state: State, ground: &Ground) {
+    pub fn settle(&mut self, state: State, target_info: &TargetInfo) {
         self.state = state;
         if let State::Rolling(rolling) = &mut self.state {
             let changes = self.prepared.plan().map_or(&[][..], |plan| &plan.changes);
@@ -209,7 +209,7 @@ impl Task {
                 one.uid = expected.map(|expected| expected.uid.as_str().into());
             }
         }
-        if self.target == Target::of(ground) {
+        if self.target == Target::of(target_info) {
             return;
         }
         let name = &self.target.name;

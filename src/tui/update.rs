@@ -4,11 +4,13 @@ use crossterm::event::KeyEvent;
 use jiff::Timestamp;
 
 use super::action::{Action, Mode};
-use super::effect::{Answer, Effect, Stands, Ticket};
+use super::effect::{Answer, Effect, Ticket, WorkTree};
 use super::keymap::{Key, Step};
-use super::model::{Connecting, Event, Ground, Level, Model, Notice, Subject, Turn, Wish};
+use super::model::{
+    Connecting, Event, Level, Model, Notice, ScreenRequest, Subject, TargetInfo, Turn,
+};
 use super::order::Order;
-use super::orders::{self, Wanted};
+use super::order::from_keys::{self, Wanted};
 use super::prompt::{Over, Prompt, PromptKind};
 use super::screens::plan::Outcome;
 use super::screens::{Handled, Screen, plan};
@@ -36,12 +38,12 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
             });
         }
         Event::Tick => {
-            super::jumping::go_on(model, world);
+            super::jump::go_on(model, world);
             each(model, world, now, &mut effects, Screen::tick);
         }
         Event::Answer(ticket, answer) => answered(model, world, now, ticket, answer, &mut effects),
         Event::Known(user) => {
-            model.ground.user = user;
+            model.target_info.user = user;
             // The user decides which rows are `mine`.
             each(model, world, now, &mut effects, |screen, turn| {
                 screen.touched(&[], turn);
@@ -60,7 +62,7 @@ fn connected(
     world: &World,
     now: Timestamp,
     ticket: Ticket,
-    made: Result<Box<Ground>, String>,
+    made: Result<Box<TargetInfo>, String>,
     effects: &mut Vec<Effect>,
 ) {
     let is_occupied = model.is_occupied();
@@ -72,8 +74,8 @@ fn connected(
             model.connecting = None;
             say(model, now, Level::Error, why);
         }
-        Ok(ground) => {
-            connecting.ground = Some(ground);
+        Ok(target_info) => {
+            connecting.target_info = Some(target_info);
             match is_occupied {
                 true => {
                     let words = waiting(model);
@@ -97,7 +99,7 @@ fn waiting(model: &Model) -> String {
 /// Switches to the target that bowline has connected to.
 fn switch(model: &mut Model, world: &World, now: Timestamp, effects: &mut Vec<Effect>) {
     let waits = model.connecting.take();
-    let Some(ground) = waits.as_ref().and_then(|it| it.ground.clone()) else {
+    let Some(target_info) = waits.as_ref().and_then(|it| it.target_info.clone()) else {
         let words = match &waits {
             Some(connecting) => format!("still connecting to {}", connecting.place),
             None => "no other target is connected; :ctx NAME connects to one".to_owned(),
@@ -105,16 +107,16 @@ fn switch(model: &mut Model, world: &World, now: Timestamp, effects: &mut Vec<Ef
         model.connecting = waits;
         return say(model, now, Level::Info, words);
     };
-    tasks::leave(&mut model.tasks, world, &model.ground);
-    model.ground = *ground;
-    tasks::arrive(&mut model.tasks, &model.ground);
+    tasks::leave(&mut model.tasks, world, &model.target_info);
+    model.target_info = *target_info;
+    tasks::arrive(&mut model.tasks, &model.target_info);
     model.stack = vec![Screen::Matrix(Box::default())];
     model.forth.clear();
     model.over = None;
     effects.push(Effect::Switch);
     let words = format!(
         "now in {}, namespace {}",
-        model.ground.target, model.ground.namespace
+        model.target_info.name, model.target_info.namespace
     );
     say(model, now, Level::Info, words);
 }
@@ -156,14 +158,14 @@ fn turn<T>(
     let mut turn = Turn {
         world,
         now,
-        ground: &model.ground,
+        target_info: &model.target_info,
         size: model.size,
         body: super::view::body(model, now),
         look: &model.look,
         tasks: &model.tasks,
         log: &model.log,
         effects: Vec::new(),
-        wishes: Vec::new(),
+        requests: Vec::new(),
         tickets: &mut model.tickets,
     };
     let is_left = at >= model.stack.len();
@@ -171,12 +173,12 @@ fn turn<T>(
     let told = tell(screens.nth(at)?, &mut turn);
     let Turn {
         effects: wanted,
-        wishes,
+        requests,
         ..
     } = turn;
     effects.extend(wanted);
-    for wish in wishes.into_iter().filter(|_| !is_left) {
-        fulfil(model, world, now, wish, effects);
+    for request in requests.into_iter().filter(|_| !is_left) {
+        fulfil(model, world, now, request, effects);
     }
     Some(told)
 }
@@ -198,19 +200,19 @@ pub(super) fn fulfil(
     model: &mut Model,
     world: &World,
     now: Timestamp,
-    wish: Wish,
+    request: ScreenRequest,
     effects: &mut Vec<Effect>,
 ) {
-    match wish {
-        Wish::Open(screen) => open(model, *screen),
-        Wish::Close => close(model),
-        Wish::Say(level, text) => say(model, now, level, text),
-        Wish::Order(order) => plan(model, world, now, order, effects),
-        Wish::Run(action) => run(model, world, now, action, effects),
-        Wish::Choose(choice) => model.over = Some(Over::Choice(choice)),
-        Wish::Follow(task) => model.tasks.push(*task),
-        Wish::Log(logged) => model.log.push(logged),
-        Wish::Travel(at) => {
+    match request {
+        ScreenRequest::Open(screen) => open(model, *screen),
+        ScreenRequest::Close => close(model),
+        ScreenRequest::Say(level, text) => say(model, now, level, text),
+        ScreenRequest::Order(order) => plan(model, world, now, order, effects),
+        ScreenRequest::Run(action) => run(model, world, now, action, effects),
+        ScreenRequest::Choose(choice) => model.over = Some(Over::Choice(choice)),
+        ScreenRequest::Follow(task) => model.tasks.push(*task),
+        ScreenRequest::Log(logged) => model.log.push(logged),
+        ScreenRequest::Travel(at) => {
             model.stack.truncate(1);
             model.forth.clear();
             front(model, world, now, effects, |screen, turn| {
@@ -219,17 +221,17 @@ pub(super) fn fulfil(
                 }
             });
         }
-        Wish::Connect(destination) => {
+        ScreenRequest::Connect(destination) => {
             model.tickets += 1;
             model.connecting = Some(Connecting {
                 ticket: model.tickets,
                 place: destination.words(),
-                ground: None,
+                target_info: None,
             });
             effects.push(Effect::Connect(model.tickets, destination));
         }
-        Wish::Filter(text) => super::prompting::set_filter(model, now, &text),
-        Wish::Type(text) => {
+        ScreenRequest::Filter(text) => super::prompt::keys::set_filter(model, now, &text),
+        ScreenRequest::Type(text) => {
             model.over = Some(Over::Prompt(Box::new(Prompt::open(
                 PromptKind::Command,
                 &text,
@@ -272,7 +274,7 @@ pub(super) fn plan(
     order: Order,
     effects: &mut Vec<Effect>,
 ) {
-    if let Some(why) = orders::denied(&model.ground, &order) {
+    if let Some(why) = from_keys::denied(&model.target_info, &order) {
         say(model, now, Level::Error, why);
         return;
     }
@@ -311,7 +313,7 @@ fn acted(
     effects: &mut Vec<Effect>,
 ) -> bool {
     if model.over.is_some() {
-        super::prompting::key(model, world, now, event, key, effects);
+        super::prompt::keys::key(model, world, now, event, key, effects);
         return true;
     }
     if model.pressed.is_empty() {
@@ -346,7 +348,7 @@ fn acted(
 
 fn pasted(model: &mut Model, world: &World, now: Timestamp, text: &str, effects: &mut Vec<Effect>) {
     if model.over.is_some() {
-        super::prompting::paste(model, world, text, effects);
+        super::prompt::keys::paste(model, world, text, effects);
         return;
     }
     let taken = front(model, world, now, effects, |screen, _| screen.paste(text));
@@ -418,12 +420,12 @@ pub(super) fn run(
                 "",
             ))))
         }
-        Action::Jump => super::jumping::open(model, world),
-        Action::Filter => super::prompting::filter(model, now),
+        Action::Jump => super::jump::open(model, world),
+        Action::Filter => super::prompt::keys::filter(model, now),
         action if action.plans() => order(model, world, now, action, effects),
         action => {
-            if let Some(wish) = super::opening::screen(model, world, now, action, effects) {
-                fulfil(model, world, now, wish, effects);
+            if let Some(request) = super::open_screen::screen(model, world, now, action, effects) {
+                fulfil(model, world, now, request, effects);
             }
         }
     }
@@ -435,7 +437,7 @@ pub(super) fn quit(model: &mut Model, now: Timestamp, effects: &mut Vec<Effect>)
         .tasks
         .iter()
         .any(|task| matches!(task.state, tasks::State::Applying));
-    let repository = model.ground.repository.as_ref();
+    let repository = model.target_info.repository.as_ref();
     let pushing = repository.is_some_and(|repository| repository.pushing);
     match writing || pushing {
         true => say(
@@ -457,7 +459,7 @@ fn order(
     effects: &mut Vec<Effect>,
 ) {
     let subject: Subject = model.front().subject(world);
-    match orders::of(action, &subject, world, &model.ground, now) {
+    match from_keys::of(action, &subject, world, &model.target_info, now) {
         Ok(Wanted::Order(order)) => plan(model, world, now, order, effects),
         Ok(Wanted::Choice(choice)) => model.over = Some(Over::Choice(choice)),
         Err(why) => say(model, now, Level::Warning, why),
@@ -476,12 +478,12 @@ fn answered(
         settle(model, now, ticket, became);
     }
     if let Answer::Namespaces(Ok(namespaces)) = &answer {
-        model.ground.namespaces.clone_from(namespaces);
-        super::prompting::refresh(model, world, effects);
+        model.target_info.namespaces.clone_from(namespaces);
+        super::prompt::keys::refresh(model, world, effects);
     }
     let mut answer = match answer {
         Answer::Rights(rights) => {
-            model.ground.rights = rights;
+            model.target_info.rights = rights;
             return;
         }
         Answer::Exported(Ok(path)) => {
@@ -493,14 +495,14 @@ fn answered(
             );
         }
         Answer::Exported(Err(why)) => return say(model, now, Level::Error, why),
-        Answer::Stands(stands) => {
-            let Some(repository) = &mut model.ground.repository else {
+        Answer::WorkTree(work_tree) => {
+            let Some(repository) = &mut model.target_info.repository else {
                 return;
             };
-            let trouble = |stands: &Stands| stands.cluster_trouble.clone();
-            let known = repository.stands.as_deref().and_then(trouble);
-            let news = trouble(&stands).filter(|why| known.as_ref() != Some(why));
-            let known = repository.stands.replace(stands);
+            let trouble = |work_tree: &WorkTree| work_tree.cluster_trouble.clone();
+            let known = repository.work_tree.as_deref().and_then(trouble);
+            let news = trouble(&work_tree).filter(|why| known.as_ref() != Some(why));
+            let known = repository.work_tree.replace(work_tree);
             if let Some(words) = left_out(model, known.as_deref()) {
                 say(model, now, Level::Warning, words);
             }
@@ -510,7 +512,7 @@ fn answered(
             }
             return;
         }
-        Answer::Pushed(pushed) => return super::pushing::pushed(model, now, pushed),
+        Answer::Pushed(pushed) => return super::push::pushed(model, now, pushed),
         answer => Some(answer),
     };
     for at in (0..model.stack.len() + model.forth.len()).rev() {
@@ -525,14 +527,14 @@ fn answered(
 }
 
 /// Names the ReleasePins that a sparse checkout leaves out or that cannot be read, if they differ from before.
-fn left_out(model: &Model, known: Option<&Stands>) -> Option<String> {
-    let stands = model.ground.repository.as_ref()?.stands.as_ref()?;
+fn left_out(model: &Model, known: Option<&WorkTree>) -> Option<String> {
+    let work_tree = model.target_info.repository.as_ref()?.work_tree.as_ref()?;
     let before = known.map_or(&[][..], |known| &known.left_out);
-    if stands.left_out.is_empty() || stands.left_out == before {
+    if work_tree.left_out.is_empty() || work_tree.left_out == before {
         return None;
     }
-    let namespace = &model.ground.namespace;
-    let here = stands.left_out.iter();
+    let namespace = &model.target_info.namespace;
+    let here = work_tree.left_out.iter();
     let here = here.filter(|pin| pin.namespace == *namespace);
     let (left_out, unread): (Vec<_>, Vec<_>) = here.partition(|pin| pin.problem.is_empty());
     if let Some(pin) = unread.first() {
@@ -561,7 +563,7 @@ fn settle(model: &mut Model, now: Timestamp, ticket: u64, became: &super::effect
         return;
     };
     let outcome = Outcome::of(&task.prepared, became);
-    task.settle(outcome.task(), &model.ground);
+    task.settle(outcome.task(), &model.target_info);
     let mut logged = outcome.logged(task, now);
     logged.aim(&task.target);
     let level = match outcome.is_done() {
@@ -580,7 +582,7 @@ pub(super) fn command(
     line: &str,
     effects: &mut Vec<Effect>,
 ) {
-    for wish in commands::run(model, world, now, line, effects) {
-        fulfil(model, world, now, wish, effects);
+    for request in commands::run(model, world, now, line, effects) {
+        fulfil(model, world, now, request, effects);
     }
 }

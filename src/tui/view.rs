@@ -5,7 +5,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::keymap::Step;
-use super::model::{Level, Model, Notice, Standing};
+use super::model::{Level, Model, Notice, RepositoryInfo};
 use super::pen::{Notes, Pen, Sheet};
 use super::prompt::{Choice, Offer, Over, Prompt};
 use super::screens::Scene;
@@ -85,9 +85,9 @@ pub fn view_noting(model: &Model, world: &World, now: Timestamp, buffer: &mut Bu
 
 fn header(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let model = scene.model;
-    let ground = &model.ground;
+    let target_info = &model.target_info;
     let (now, dot) = (sheet.now, sheet.glyphs.dot);
-    let zoned = now.to_zoned(ground.zone.clone());
+    let zoned = now.to_zoned(target_info.zone.clone());
     let clock = zoned.strftime("%H:%M").to_string();
     let as_of = model.front().as_of();
     // The clock shows minutes, because seconds would redraw the screen too often.
@@ -97,7 +97,7 @@ fn header(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     {
         sheet.turn(at);
     }
-    let armed = ground.armed.filter(|until| now < *until).map(|until| {
+    let armed = target_info.armed.filter(|until| now < *until).map(|until| {
         let left = until.duration_since(now).as_secs();
         sheet.turn(
             now.checked_add(SignedDuration::from_secs(1))
@@ -110,9 +110,12 @@ fn header(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         |words: &str, role: Role| vec![(format!(" {dot} "), Role::Muted), (words.to_owned(), role)];
     let mut parts: Vec<Part> = vec![
         (6, one("bowline  ".to_owned(), Role::Title)),
-        (8, one(ground.target.clone(), Role::Text)),
+        (8, one(target_info.name.clone(), Role::Text)),
     ];
-    let standing = ground.repository.iter().flat_map(Standing::words);
+    let standing = target_info
+        .repository
+        .iter()
+        .flat_map(RepositoryInfo::words);
     for (at, (words, matters)) in standing.enumerate() {
         let role = if matters { Role::Warning } else { Role::Text };
         parts.push(match at {
@@ -120,33 +123,33 @@ fn header(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
             _ => (5, vec![(", ".to_owned(), Role::Muted), (words, role)]),
         });
     }
-    for (need, part) in [(3, &ground.namespace), (2, &ground.user)] {
+    for (need, part) in [(3, &target_info.namespace), (2, &target_info.user)] {
         if !part.is_empty() {
             parts.push((need, apart(part, Role::Text)));
         }
     }
     if let Some(connecting) = &model.connecting {
-        let word = match connecting.ground {
+        let word = match connecting.target_info {
             Some(_) => "connected",
             None => "connecting",
         };
         let words = format!("{word} to {}", connecting.place);
         parts.push((6, apart(&words, Role::Progressing)));
     }
-    let banner = match (armed, ground.unwritable(now)) {
+    let banner = match (armed, target_info.unwritable(now)) {
         (Some(left), _) => Some((left, Role::Armed)),
         (None, Some(_)) => Some((" READ-ONLY ".to_owned(), Role::Readonly)),
         (None, None) => None,
     };
     parts.extend(banner.map(|banner| (STAYS, vec![("  ".to_owned(), Role::Text), banner])));
-    if ground.simulated {
+    if target_info.simulated {
         parts.push((4, one("  simulated".to_owned(), Role::Warning)));
         parts.push((1, one(" data plane".to_owned(), Role::Warning)));
     }
     let mut right: Vec<Part> = match as_of {
         // A past time is neither live nor stale, and its clock stands still.
         Some(at) => {
-            let moment = format!(" AS OF {} ", ground.clock(at, now));
+            let moment = format!(" AS OF {} ", target_info.clock(at, now));
             vec![(
                 STAYS,
                 vec![("  ".to_owned(), Role::Text), (moment, Role::AsOf)],
@@ -299,7 +302,7 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         }
         let keys = keys.join("/");
         // An action that is refused stays in the footer, dimmed.
-        let refused = action.plans() && model.ground.unwritable(now).is_some();
+        let refused = action.plans() && model.target_info.unwritable(now).is_some();
         let (key, description) = match refused {
             true => (Role::Muted, Role::Muted),
             false => (Role::Key, Role::KeyDescription),

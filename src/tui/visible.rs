@@ -123,23 +123,27 @@ mod tests {
     use crate::engine::world::Event as Told;
     use crate::subjects::release_pin::fixture::{self, held, key, pin, release, unready};
     use crate::tui::model::Event;
-    use crate::tui::still::Still;
+    use crate::tui::snapshot_test::SnapshotTest;
 
     /// A hundred components, of which only the first are visible.
-    fn many() -> Still {
+    fn many() -> SnapshotTest {
         let mut world = fixture::world();
         for number in 0..100 {
             let component = format!("c{number:02}");
             world.releases(Told::Applied(release(&component, "v1", 1)));
             world.pins(Told::Applied(pin(&component, "production", "v1")));
         }
-        let still = Still::of(world).keys("g g");
+        let still = SnapshotTest::of(world).keys("g g");
         let _ = still.screen();
         still
     }
 
     /// Changes a component; returns whether a frame is drawn, and whether the screen differs.
-    fn touched(mut still: Still, component: &str, change: impl FnOnce(&mut World)) -> (bool, bool) {
+    fn touched(
+        mut still: SnapshotTest,
+        component: &str,
+        change: impl FnOnce(&mut World),
+    ) -> (bool, bool) {
         let screen = still.screen();
         let drawn = glimpse(&still.model, &still.world);
         change(&mut still.world);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use bowline::api::Release;
-use bowline::engine::presence;
+use bowline::engine::controller_status;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use kube_embedded::Embedded;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ impl Shop {
     fn new() -> Shop {
         let home = tempfile::tempdir().unwrap();
         let store = home.path().join("store.db");
-        let controllers = File::create(presence::lock_file(&store)).unwrap();
+        let controllers = File::create(controller_status::lock_file(&store)).unwrap();
         controllers.lock().unwrap();
         let shop = Shop {
             home,

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bowline::engine::presence;
+use bowline::engine::controller_status;
 
 use super::bowline;
 use super::small::Small;
@@ -68,7 +68,7 @@ fn an_action_whose_result_cannot_be_printed_exits_0_once_the_change_is_made() {
 fn an_action_that_nobody_observes_exits_0_and_says_how_to_go_on() {
     let small = Small::new();
     // A directory in place of the lock file cannot be locked.
-    std::fs::create_dir(presence::lock_file(&small.store)).unwrap();
+    std::fs::create_dir(controller_status::lock_file(&small.store)).unwrap();
     let (out, said) = small.done("deploy cart -e dev --release cart-1");
     assert!(out.contains("cart-1 (revision 1)"), "{out}");
     assert!(

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use bowline::engine::presence;
+use bowline::engine::controller_status;
 
 use super::run;
 
@@ -59,7 +59,7 @@ impl Small {
 
     /// Keeps commands from running their own controllers, until it is dropped.
     pub fn keep_controllers_out(&self) -> File {
-        let lock = File::create(presence::lock_file(&self.store)).unwrap();
+        let lock = File::create(controller_status::lock_file(&self.store)).unwrap();
         lock.lock().unwrap();
         lock
     }

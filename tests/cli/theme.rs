@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// A typical skin: colours with anchors, some elements of k9s, one error.
 const SKIN: &str = r##"
 letters: &letters "#f8f8f2"
-ground: &ground "#282a36"
+target_info: &target_info "#282a36"
 line: &line "#44475a"
 green: &green "#50fa7b"
 red: &red "#ff5555"
@@ -16,11 +16,11 @@ red: &red "#ff5555"
 k9s:
   body:
     fgColor: *letters
-    bgColor: *ground
+    bgColor: *target_info
     logoColor: orange
   prompt:
     fgColor: *letters
-    bgColor: *ground
+    bgColor: *target_info
     suggestColor: *line
   info:
     fgColor: dodgerblue
@@ -46,19 +46,19 @@ k9s:
       highlightColor: orange
       killColor: gray
       completedColor: gray
-    title: {fgColor: *letters, bgColor: *ground, highlightColor: orange, counterColor: gold, filterColor: hotpink}
+    title: {fgColor: *letters, bgColor: *target_info, highlightColor: orange, counterColor: gold, filterColor: hotpink}
   views:
     charts:
       bgColor: default
       defaultDialColors: [*green, *red]
     table:
       fgColor: *letters
-      bgColor: *ground
+      bgColor: *target_info
       cursorFgColor: *letters
       cursorBgColor: *line
-      header: {fgColor: *letters, bgColor: *ground, sorterColor: gold}
+      header: {fgColor: *letters, bgColor: *target_info, sorterColor: gold}
     yaml: {keyColor: hotpink, colourColor: gold, valueColor: *letters}
-    logs: {fgColor: *letters, bgColor: *ground, indicator: {fgColor: *letters}}
+    logs: {fgColor: *letters, bgColor: *target_info, indicator: {fgColor: *letters}}
 "##;
 
 fn skin(home: &Path) -> PathBuf {
@@ -89,8 +89,8 @@ fn an_imported_skin_reads_back_as_a_theme() {
     assert_eq!(faults, []);
     let letters = Some(Color::Rgb(0xf8, 0xf8, 0xf2));
     let line = Some(Color::Rgb(0x44, 0x47, 0x5a));
-    let ground = Some(Color::Rgb(0x28, 0x2a, 0x36));
-    assert_eq!(style(&theme, Role::Text), (letters, ground));
+    let target_info = Some(Color::Rgb(0x28, 0x2a, 0x36));
+    assert_eq!(style(&theme, Role::Text), (letters, target_info));
     assert_eq!(style(&theme, Role::Title), (letters, None));
     assert_eq!(style(&theme, Role::Selection), (letters, line));
     let red = Some(Color::Rgb(0xff, 0x55, 0x55));

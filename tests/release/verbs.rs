@@ -410,7 +410,7 @@ async fn on_the_embedded_target() {
     fill(&embedded.client("default")).await;
     drop(embedded);
     // No controllers run, so only the test changes objects.
-    let controllers = bowline::engine::presence::lock_file(&store);
+    let controllers = bowline::engine::controller_status::lock_file(&store);
     let controllers = std::fs::File::create(controllers).unwrap();
     controllers.lock().unwrap();
     let home = home.path().to_owned();

@@ -17,16 +17,16 @@ use crate::shop::Shop;
 use crate::user::User;
 
 /// A user session of the program, on a target with controllers.
-pub struct Desk {
+pub struct Planner {
     pub shop: Shop,
     pub pty: Pty,
     _controller: Option<Process>,
 }
 
-impl Desk {
+impl Planner {
     /// Opens the program on a shop whose ReleasePins are ready: in a cluster a separate controller runs, on
     /// an embedded store the program runs the controllers itself.
-    pub async fn open(target: &Arc<Target>, components: &[&str], size: (u16, u16)) -> Desk {
+    pub async fn open(target: &Arc<Target>, components: &[&str], size: (u16, u16)) -> Planner {
         let shop = Shop::open(target, components).await;
         shop.data_plane().await;
         let controller = match target.name {
@@ -37,7 +37,7 @@ impl Desk {
             }
         };
         let pty = Pty::bowline(&target.flags(), target.home.path(), size);
-        Desk {
+        Planner {
             shop,
             pty,
             _controller: controller,
@@ -81,77 +81,79 @@ fn is_ready(pin: &ReleasePin, release: &str) -> bool {
 
 /// Promote, roll back with a hold, lift the hold, collect garbage: only with keys.
 pub async fn every_action_from_the_keyboard(target: Arc<Target>) {
-    let mut desk = Desk::open(&target, &["cart", "old"], (120, 40)).await;
+    let mut planner = Planner::open(&target, &["cart", "old"], (120, 40)).await;
     // Production runs the first release, and the pipeline allows the deletion of every unused release.
-    desk.shop.pin("cart", "prod", "cart-1").await;
-    let pipelines: Api<DeploymentPipeline> = Api::default_namespaced(desk.shop.client.clone());
+    planner.shop.pin("cart", "prod", "cart-1").await;
+    let pipelines: Api<DeploymentPipeline> = Api::default_namespaced(planner.shop.client.clone());
     let retention =
         json!({"spec": {"retention": {"enabled": false, "keepReleases": 1, "minAge": "0s"}}});
     let patch = Patch::Merge(&retention);
     let params = PatchParams::default();
     pipelines.patch("default", &params, &patch).await.unwrap();
-    desk.ready("cart-dev", "cart-2").await;
-    desk.ready("cart-prod", "cart-1").await;
-    desk.pty.shows("live");
+    planner.ready("cart-dev", "cart-2").await;
+    planner.ready("cart-prod", "cart-1").await;
+    planner.pty.shows("live");
     // The plan uses the same rows as the matrix: both cells must be ready there.
-    desk.pty.wait_for("two ready cells", |screen| {
+    planner.pty.wait_for("two ready cells", |screen| {
         screen.contents().matches('●').count() >= 2
     });
 
     // From dev to staging: the change is shown, and a key confirms.
-    desk.pty.keys("gghhh");
-    desk.pty.keys("P");
-    desk.pty.shows("promote  cart");
-    desk.pty.shows("+ ConfigMap");
-    desk.pty.shows("y apply");
-    desk.pty.keys("y");
-    desk.ready("cart-staging", "cart-2").await;
-    desk.pty.keys(ESC);
-    desk.pty.hides("promote  cart");
+    planner.pty.keys("gghhh");
+    planner.pty.keys("P");
+    planner.pty.shows("promote  cart");
+    planner.pty.shows("+ ConfigMap");
+    planner.pty.shows("y apply");
+    planner.pty.keys("y");
+    planner.ready("cart-staging", "cart-2").await;
+    planner.pty.keys(ESC);
+    planner.pty.hides("promote  cart");
 
     // From staging to production: the user types its name.
-    desk.pty.keys("l");
-    desk.pty.keys("P");
-    desk.pty.shows("type prod");
-    desk.pty.shows("data.image");
-    desk.pty.keys("prod");
-    desk.pty.keys(ENTER);
-    desk.ready("cart-prod", "cart-2").await;
-    desk.pty.keys(ESC);
-    desk.pty.hides("promote  cart");
+    planner.pty.keys("l");
+    planner.pty.keys("P");
+    planner.pty.shows("type prod");
+    planner.pty.shows("data.image");
+    planner.pty.keys("prod");
+    planner.pty.keys(ENTER);
+    planner.ready("cart-prod", "cart-2").await;
+    planner.pty.keys(ESC);
+    planner.pty.hides("promote  cart");
 
     // A rollback to the last good release, with a hold in the same write, and the reason in the audit trail.
-    desk.pty.keys("l");
-    desk.pty.keys("R");
-    desk.pty.shows("type prod");
-    desk.pty.shows("data.image");
-    desk.pty.keys("prod errors up");
-    desk.pty.keys(ENTER);
-    desk.until("cart-prod", "rolled back and held", |pin| {
-        pin.spec.release_ref.name == "cart-1" && pin.spec.holds.len() == 1
-    })
-    .await;
-    let held = desk.shop.pins().get("cart-prod").await.unwrap();
+    planner.pty.keys("l");
+    planner.pty.keys("R");
+    planner.pty.shows("type prod");
+    planner.pty.shows("data.image");
+    planner.pty.keys("prod errors up");
+    planner.pty.keys(ENTER);
+    planner
+        .until("cart-prod", "rolled back and held", |pin| {
+            pin.spec.release_ref.name == "cart-1" && pin.spec.holds.len() == 1
+        })
+        .await;
+    let held = planner.shop.pins().get("cart-prod").await.unwrap();
     assert_eq!(held.spec.holds[0].reason.as_deref(), Some("errors up"));
-    desk.ready("cart-prod", "cart-1").await;
-    desk.pty.keys(ESC);
-    desk.pty.hides("rollback  cart");
-    desk.pty.shows("1 held");
+    planner.ready("cart-prod", "cart-1").await;
+    planner.pty.keys(ESC);
+    planner.pty.hides("rollback  cart");
+    planner.pty.shows("1 held");
 
     // The hold is lifted.
-    desk.pty.keys("U");
-    desk.pty.shows("type prod");
-    desk.pty.hides("being rendered");
-    desk.pty.keys("prod");
-    desk.pty.keys(ENTER);
-    desk.until("cart-prod", "free", |pin| pin.spec.holds.is_empty())
+    planner.pty.keys("U");
+    planner.pty.shows("type prod");
+    planner.pty.hides("being rendered");
+    planner.pty.keys("prod");
+    planner.pty.keys(ENTER);
+    planner
+        .until("cart-prod", "free", |pin| pin.spec.holds.is_empty())
         .await;
-    desk.pty.keys(ESC);
-    desk.pty.hides("1 held");
+    planner.pty.keys(ESC);
+    planner.pty.hides("1 held");
 
     // Unused releases are deleted; the user types their number.
     let names = async || {
-        let releases: Api<Release> = desk.shop.releases();
+        let releases: Api<Release> = planner.shop.releases();
         let all = releases
             .list_metadata(&ListParams::default())
             .await
@@ -163,28 +165,28 @@ pub async fn every_action_from_the_keyboard(target: Arc<Target>) {
     };
     let before = names().await;
     assert!(before.contains(&"old-1".to_owned()), "{before:?}");
-    desk.pty.keys("X");
-    desk.pty.shows("old-1");
-    desk.pty.shows("type 1");
-    desk.pty.keys("1");
-    desk.pty.keys(ENTER);
-    let releases: Api<Release> = desk.shop.releases();
+    planner.pty.keys("X");
+    planner.pty.shows("old-1");
+    planner.pty.shows("type 1");
+    planner.pty.keys("1");
+    planner.pty.keys(ENTER);
+    let releases: Api<Release> = planner.shop.releases();
     let gone = await_condition(releases, "old-1", |found: Option<&Release>| found.is_none());
     let gone = tokio::time::timeout(HANG, gone).await;
-    let screen = desk.pty.screen().contents();
+    let screen = planner.pty.screen().contents();
     gone.unwrap_or_else(|_| panic!("old-1 stays; the screen is:\n{screen}"))
         .unwrap();
     let after = names().await;
     assert_eq!(after.len(), before.len() - 1, "{after:?}");
 
     // With work in progress, the program would not quit.
-    desk.pty.shows("1 deleted");
-    desk.pty.keys(ESC);
-    desk.pty.hides("matrix >");
-    let chain = desk.shop.chain("cart-prod").await;
+    planner.pty.shows("1 deleted");
+    planner.pty.keys(ESC);
+    planner.pty.hides("matrix >");
+    let chain = planner.shop.chain("cart-prod").await;
     println!("cart-prod: {} entries, a valid chain", chain.len());
-    desk.pty.keys("q");
-    let ended = desk.pty.ended();
+    planner.pty.keys("q");
+    let ended = planner.pty.ended();
     assert!(ended.status.success(), "{:?}", ended.status);
 }
 
@@ -276,29 +278,30 @@ pub async fn every_way_out(target: Arc<Target>) {
 pub async fn a_moved_selection_is_cheap(target: Arc<Target>) {
     let names: Vec<String> = (0..50).map(|n| format!("component-{n:02}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut desk = Desk::open(&target, &names, (200, 60)).await;
+    let mut planner = Planner::open(&target, &names, (200, 60)).await;
     for name in &names {
-        desk.ready(&format!("{name}-dev"), &format!("{name}-2"))
+        planner
+            .ready(&format!("{name}-dev"), &format!("{name}-2"))
             .await;
     }
-    desk.pty.shows("component-40");
-    desk.pty.shows("live");
-    desk.pty.keys("gghhh");
+    planner.pty.shows("component-40");
+    planner.pty.shows("live");
+    planner.pty.keys("gghhh");
     let mut costs = Vec::new();
     for key in ["j", "j", "j", "l", "j", "k", "h", "j", "j", "j"] {
-        desk.pty.settles();
-        let (before, screen) = (desk.pty.bytes(), desk.pty.screen());
-        desk.pty.keys(key);
-        desk.pty.wait_for("the selection moves", |now| {
+        planner.pty.settles();
+        let (before, screen) = (planner.pty.bytes(), planner.pty.screen());
+        planner.pty.keys(key);
+        planner.pty.wait_for("the selection moves", |now| {
             now.contents_formatted() != screen.contents_formatted()
         });
-        desk.pty.settles();
-        costs.push(desk.pty.bytes() - before);
+        planner.pty.settles();
+        costs.push(planner.pty.bytes() - before);
     }
     println!("bytes per key at 200x60: {costs:?}");
     assert!(costs.iter().all(|cost| *cost <= 2048), "{costs:?}");
-    desk.pty.keys("q");
-    desk.pty.ended();
+    planner.pty.keys("q");
+    planner.pty.ended();
 }
 
 /// A screenshot without a terminal is equal to the screen of a terminal, and a picture of it needs nothing

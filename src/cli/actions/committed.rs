@@ -6,7 +6,7 @@ use crate::cli::commits::{push_again, told};
 use crate::cli::error::{Error, Exit};
 use crate::engine::diff::Diff;
 use crate::engine::plan::Plan;
-use crate::subjects::release_pin::desk::Draft;
+use crate::subjects::release_pin::planner::ActionPlan;
 use crate::subjects::release_pin::repository::{self, Commits};
 
 use super::Session;
@@ -17,16 +17,16 @@ impl Session<'_> {
     /// Prints a plan with its file changes, asks for a confirmation if it needs one, and commits.
     pub(super) async fn commit(
         &mut self,
-        draft: Draft,
+        action_plan: ActionPlan,
         shown: &[Option<Diff>],
         say: &mut dyn FnMut(String),
     ) -> std::result::Result<Outcome, Error> {
-        let plan = &draft.plan;
+        let plan = &action_plan.plan;
         let format = self.changes.output;
         let (proposal, changing) = {
             let commits = self.commits();
             let tree = &commits.repository.tree;
-            let proposal = repository::plan(tree, plan, draft.unmade())?;
+            let proposal = repository::plan(tree, plan, action_plan.unmade())?;
             proposal.warnings.iter().cloned().for_each(&mut *say);
             commits.admits(&proposal).await?;
             let changing = plan.changes.iter().any(|change| !change.unchanged);
@@ -49,7 +49,7 @@ impl Session<'_> {
         let clock = self.server.clock();
         let committed = {
             let commits = self.commits();
-            commits.moves(&draft, &proposal, &clock).await?
+            commits.moves(&action_plan, &proposal, &clock).await?
         };
         let mut exit = told(&committed, say);
         let became = became(plan, exit, |change| {

@@ -25,7 +25,7 @@ use crate::subjects::release_pin::actions::pin::{PinHold, Unpin};
 use crate::subjects::release_pin::actions::promote::Promote;
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::actions::undo::Undo;
-use crate::subjects::release_pin::desk::{Desk, Draft, NoDraft, Order};
+use crate::subjects::release_pin::planner::{ActionPlan, NotPlanned, Order, Planner};
 use crate::subjects::release_pin::preview::PreviewError;
 use crate::subjects::release_pin::repository::Proposal;
 use crate::subjects::release_pin::rollout::Rollout;
@@ -94,8 +94,8 @@ impl<'a> Session<'a> {
         })
     }
 
-    fn desk(&self) -> Desk<'_> {
-        Desk {
+    fn planner(&self) -> Planner<'_> {
+        Planner {
             connection: &self.connection,
             feed: &self.feed,
             git: &self.git,
@@ -192,9 +192,9 @@ impl<'a> Session<'a> {
 
     /// Plans an order. If a rule refuses it because of an unfinished rollout, and no process runs the
     /// controllers of the embedded store, this process runs them until the rollout ends. A dry run does not.
-    async fn plan(&self, order: &Order, say: &mut dyn FnMut(String)) -> Result<Draft, Error> {
-        let refusals = match self.desk().draft(order, &self.asked).await {
-            Err(NoDraft::Refused(refusals)) => refusals,
+    async fn plan(&self, order: &Order, say: &mut dyn FnMut(String)) -> Result<ActionPlan, Error> {
+        let refusals = match self.planner().action_plan(order, &self.asked).await {
+            Err(NotPlanned::Refused(refusals)) => refusals,
             drafted => return drafted.map_err(|error| not_planned(error, &self.address())),
         };
         if !refusals.iter().any(Refusal::waits_for_controller)
@@ -224,10 +224,10 @@ impl<'a> Session<'a> {
         let again = async {
             // After a timeout the rule refuses again, with the state of the rollout.
             let _ = tokio::time::timeout(SETTLES, self.feed.when(settled)).await;
-            self.desk().draft(order, &self.asked).await
+            self.planner().action_plan(order, &self.asked).await
         };
         match self.beside().until(again).await? {
-            Err(NoDraft::Refused(refusals)) => {
+            Err(NotPlanned::Refused(refusals)) => {
                 Err(refused_without_controller(&refusals, how, &self.address()))
             }
             drafted => drafted.map_err(|error| not_planned(error, &self.address())),
@@ -252,9 +252,9 @@ impl<'a> Session<'a> {
         order: &Order,
         say: &mut dyn FnMut(String),
     ) -> Result<Outcome, Error> {
-        let mut draft = self.plan(order, say).await?;
-        draft.notes.drain(..).for_each(&mut *say);
-        if let Some(environment) = draft.plan.lacks_reason() {
+        let mut action_plan = self.plan(order, say).await?;
+        action_plan.notes.drain(..).for_each(&mut *say);
+        if let Some(environment) = action_plan.plan.lacks_reason() {
             let lacks = Refusal::NoReason {
                 environment: environment.to_owned(),
             };
@@ -265,12 +265,16 @@ impl<'a> Session<'a> {
         }
         let options = diff::Options::default();
         let shown = match self.changes.dry_run {
-            true => self.desk().show_fetched(&mut draft, &options).await,
-            false => self.desk().show(&mut draft, &options).await,
+            true => {
+                self.planner()
+                    .show_fetched(&mut action_plan, &options)
+                    .await
+            }
+            false => self.planner().show(&mut action_plan, &options).await,
         };
-        draft.notes.drain(..).for_each(&mut *say);
+        action_plan.notes.drain(..).for_each(&mut *say);
         let shown = shown.map_err(not_shown)?;
-        let changing = draft
+        let changing = action_plan
             .plan
             .changes
             .iter()
@@ -278,22 +282,22 @@ impl<'a> Session<'a> {
             .count();
         let format = self.changes.output;
         if self.connection.repository.is_some() {
-            return self.commit(draft, &shown, say).await;
+            return self.commit(action_plan, &shown, say).await;
         }
         if self.changes.dry_run {
-            let text = shown::planned(&draft.plan, &shown, None, format);
+            let text = shown::planned(&action_plan.plan, &shown, None, format);
             return Ok(match changing {
                 0 => Outcome::done(text),
                 _ => Outcome::changes(text),
             });
         }
         if changing > 0 {
-            self.confirm(&draft.plan, &shown, None)?;
+            self.confirm(&action_plan.plan, &shown, None)?;
         }
-        let made = self.desk().make(&mut draft, &self.asked).await;
+        let made = self.planner().make(&mut action_plan, &self.asked).await;
         let made = made.map_err(|error| not_planned(error, &self.address()))?;
         made.into_iter().for_each(&mut *say);
-        let plan = draft.plan;
+        let plan = action_plan.plan;
         let clock = self.server.clock();
         let address = self.address();
         let client = &self.connection.client;
@@ -403,12 +407,12 @@ pub(super) fn not_shown(error: PreviewError) -> Error {
     }
 }
 
-fn not_planned(error: NoDraft, address: &Address) -> Error {
+fn not_planned(error: NotPlanned, address: &Address) -> Error {
     match error {
-        NoDraft::Refused(refusals) => refused(refusals, address),
-        NoDraft::Catalog(error) => error.into(),
-        NoDraft::Reference(error) => commits::no_reference(&error, "", address),
-        NoDraft::Target(error) => error.into(),
+        NotPlanned::Refused(refusals) => refused(refusals, address),
+        NotPlanned::Catalog(error) => error.into(),
+        NotPlanned::Reference(error) => commits::no_reference(&error, "", address),
+        NotPlanned::Target(error) => error.into(),
     }
 }
 

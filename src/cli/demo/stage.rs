@@ -29,8 +29,8 @@ use crate::subjects::release_pin::actions::promote::Promote;
 use crate::subjects::release_pin::actions::release::{self, Source};
 use crate::subjects::release_pin::actions::rollback;
 use crate::subjects::release_pin::catalog::{Catalog, CatalogError};
-use crate::subjects::release_pin::desk::{Desk, NoDraft, Order};
 use crate::subjects::release_pin::marking::{self, MarkError};
+use crate::subjects::release_pin::planner::{NotPlanned, Order, Planner};
 use crate::subjects::release_pin::preview::PreviewError;
 use crate::subjects::release_pin::rules::Refusal;
 
@@ -73,7 +73,7 @@ pub(super) enum StageError {
     #[error(transparent)]
     Catalog(#[from] CatalogError),
     #[error(transparent)]
-    NoDraft(#[from] NoDraft),
+    NotPlanned(#[from] NotPlanned),
     #[error(transparent)]
     Refused(#[from] Refusal),
     #[error(transparent)]
@@ -149,19 +149,21 @@ impl Stage {
             }
             self.make(&connection, deed.component, version).await?;
         }
-        let desk = Desk {
+        let planner = Planner {
             connection: &connection,
             feed: &self.feed,
             git: &self.git,
         };
-        let mut draft = desk.draft(&order, &asked).await?;
+        let mut action_plan = planner.action_plan(&order, &asked).await?;
         if when == When::Present {
-            desk.show(&mut draft, &diff::Options::default()).await?;
+            planner
+                .show(&mut action_plan, &diff::Options::default())
+                .await?;
         }
-        let Some(change) = draft.plan.changes.first() else {
+        let Some(change) = action_plan.plan.changes.first() else {
             return Ok(None);
         };
-        let applied = apply(&connection.client, &draft.plan, change, &**clock).await?;
+        let applied = apply(&connection.client, &action_plan.plan, change, &**clock).await?;
         let generation = match applied {
             Applied::Done(generation) | Applied::Unrecorded(generation, _) => generation,
             Applied::Superseded { .. } | Applied::Unchanged => return Ok(None),

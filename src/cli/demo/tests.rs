@@ -18,9 +18,9 @@ use crate::engine::world::Key;
 use crate::subjects::release_pin::READ_BY_GC;
 use crate::subjects::release_pin::actions::gc::{self, Gc};
 use crate::subjects::release_pin::actions::rollback;
-use crate::subjects::release_pin::desk::{Desk, Order};
 use crate::subjects::release_pin::kind::live;
 use crate::subjects::release_pin::matrix::Health;
+use crate::subjects::release_pin::planner::{Order, Planner};
 use crate::subjects::release_pin::rows::Pin;
 
 /// The limit after which a test fails; all tests need much less.
@@ -141,7 +141,7 @@ async fn the_company_does_what_it_is_said_to() {
     // does not go back to an older version.
     let clock: Clock = Arc::new(move || last);
     let connection = demo.stage.connection("demo", &clock);
-    let desk = Desk {
+    let planner = Planner {
         connection: &connection,
         feed: &demo.stage.feed,
         git: &demo.git,
@@ -160,8 +160,8 @@ async fn the_company_does_what_it_is_said_to() {
             reason: None,
             namespace: NAMESPACE.to_owned(),
         };
-        let draft = desk.draft(&order, &asked).await.unwrap();
-        let change = draft.plan.changes.first().unwrap();
+        let action_plan = planner.action_plan(&order, &asked).await.unwrap();
+        let change = action_plan.plan.changes.first().unwrap();
         let from = change.from.as_ref().unwrap();
         assert_eq!(from.hash, change.to.hash, "{component}");
     }

@@ -165,9 +165,9 @@ impl Skin {
 }
 
 fn theme(file: &str, skin: &Skin) -> String {
-    let ground = skin.first(&[GROUND]);
+    let target_info = skin.first(&[GROUND]);
     let letters = skin.first(&["body.fgColor"]);
-    let is_light = ground
+    let is_light = target_info
         .and_then(Colour::is_light)
         .or_else(|| letters.and_then(Colour::is_light).map(|light| !light));
     let inherits = if is_light == Some(true) {
@@ -188,7 +188,9 @@ fn theme(file: &str, skin: &Skin) -> String {
         // A role whose background is that of the whole screen needs none of its own.
         let bg = skin
             .first(bg)
-            .filter(|colour| *colour != Colour::Own && (*role == "text" || Some(*colour) != ground))
+            .filter(|colour| {
+                *colour != Colour::Own && (*role == "text" || Some(*colour) != target_info)
+            })
             .map(written);
         if fg.is_none() && bg.is_none() {
             continue;
@@ -217,12 +219,12 @@ mod tests {
     fn a_skin_becomes_a_theme() {
         let Converted { theme, warnings } = converted(
             r##"
-            ground: &ground "#1d2021"
+            target_info: &target_info "#1d2021"
             letters: &letters "#EBDBB2"
             k9s:
-              body: {fgColor: *letters, bgColor: *ground, logoColor: orange, logoColorMsg: white}
+              body: {fgColor: *letters, bgColor: *target_info, logoColor: orange, logoColorMsg: white}
               frame:
-                title: {fgColor: aqua, bgColor: *ground, counterColor: papayawhip}
+                title: {fgColor: aqua, bgColor: *target_info, counterColor: papayawhip}
                 status: {newColor: default, errorColor: "#fb4934", modifyColor: Gold}
               views:
                 table: {cursorColor: steelblue, header: {fgColor: white, bgColor: navy}}

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::rendered::Row;
 use super::status::{Step, Trouble};
-use super::{Room, Settings};
+use super::{Settings, Shared};
 use crate::api::condition;
 use crate::api::release::{Content, Reference, ReleaseSpec};
 use crate::api::rendered::{RenderedOwner, RenderedReleaseSpec};
@@ -78,7 +78,7 @@ impl Made {
 
 /// The inputs of one reconcile.
 pub(super) struct Work<'a> {
-    pub(super) room: &'a Room,
+    pub(super) shared: &'a Shared,
     pub(super) pin: &'a ReleasePin,
     pub(super) key: &'a Key,
     /// The name of the effective release.
@@ -93,7 +93,7 @@ impl Work<'_> {
     pub(super) async fn make(&self) -> Result<Arc<Made>, Trouble> {
         let uid = self.release_uid().await?;
         let basis = self.basis(&uid);
-        if let Some(made) = self.room.made(self.key)
+        if let Some(made) = self.shared.made(self.key)
             && made.basis == basis
             && made.stands(self.row.as_ref())
         {
@@ -114,7 +114,7 @@ impl Work<'_> {
         let snapshot = Snapshot::of(self.pin, &definitions, &references);
         if !is_by_git(&spec) {
             let stored = release_action::size(&spec);
-            let metrics = &self.room.base.metrics;
+            let metrics = &self.shared.base.metrics;
             metrics.packed("release", snapshot.plain, stored);
         }
         let keep = self.keep(&snapshot);
@@ -143,7 +143,7 @@ impl Work<'_> {
             uid,
             generation,
         });
-        self.room.remember(self.key, made.clone());
+        self.shared.remember(self.key, made.clone());
         Ok(made)
     }
 
@@ -158,18 +158,18 @@ impl Work<'_> {
             Trouble::lasting(Step::Render, condition::SETTINGS_UNKNOWN, message)
         };
         let kind = EnvSettings::crd_name();
-        if self.room.settings.is_absent() {
+        if self.shared.settings.is_absent() {
             return Err(unknown(&format!("the kind {kind} does not exist")));
         }
         // If this process rendered the ReleasePin without settings, no settings are lost.
-        let had_none = match self.room.made(self.key) {
+        let had_none = match self.shared.made(self.key) {
             Some(made) => made.basis.settings.is_empty(),
             None => self.row.is_none(),
         };
         if !self.settings.is_empty() || had_none {
             return Ok(());
         }
-        let kinds: Api<CustomResourceDefinition> = Api::all(self.room.base.client.clone());
+        let kinds: Api<CustomResourceDefinition> = Api::all(self.shared.base.client.clone());
         match kinds.get_metadata_opt(kind).await {
             Ok(Some(found)) if found.metadata.deletion_timestamp.is_none() => Ok(()),
             Ok(Some(_)) => Err(unknown(&format!("the kind {kind} is being deleted"))),
@@ -209,7 +209,7 @@ impl Work<'_> {
     /// Returns the uid of the effective release. If the read model does not have it yet, asks the server.
     async fn release_uid(&self) -> Result<String, Trouble> {
         let known = {
-            let world = self.room.base.feed().world();
+            let world = self.shared.base.feed().world();
             world
                 .release(&self.beside(self.release))
                 .map(|row| row.uid.to_string())
@@ -217,7 +217,7 @@ impl Work<'_> {
         if let Some(uid) = known {
             return Ok(uid);
         }
-        let releases = self.room.base.within::<Release>(self.namespace());
+        let releases = self.shared.base.within::<Release>(self.namespace());
         match releases.get_metadata_opt(self.release).await {
             Ok(Some(found)) => Ok(found.uid().unwrap_or_default()),
             Ok(None) => Err(self.missing()),
@@ -231,7 +231,7 @@ impl Work<'_> {
     }
 
     async fn spec(&self, uid: &str) -> Result<ReleaseSpec, Trouble> {
-        let base = &self.room.base;
+        let base = &self.shared.base;
         let (client, namespace) = (&base.client, self.namespace());
         let spec = base
             .bodies
@@ -255,10 +255,10 @@ impl Work<'_> {
         if is_by_git(spec)
             && let Some(found) = self.of_snapshot(references).await
         {
-            self.room.base.metrics.snapshot_reused();
+            self.shared.base.metrics.snapshot_reused();
             return Ok((found, Vec::new()));
         }
-        match resolve::resolve(spec, &self.room.base.git).await {
+        match resolve::resolve(spec, &self.shared.base.git).await {
             Ok(resolved) => Ok((resolved.definitions, resolved.warnings)),
             Err(error) => Err(unresolved(self.release, &error)),
         }
@@ -267,7 +267,7 @@ impl Work<'_> {
     /// Returns the definitions from a snapshot with the same references.
     async fn of_snapshot(&self, references: &str) -> Option<Definitions> {
         let (name, uid) = {
-            let world = self.room.base.feed().world();
+            let world = self.shared.base.feed().world();
             let component = self.beside(&self.pin.spec.component);
             let of_environment = world
                 .snapshots_of(&component)
@@ -278,7 +278,7 @@ impl Work<'_> {
                 .find(|row| row.references.as_deref() == Some(references))?;
             (found.key.name.clone(), found.uid.to_string())
         };
-        let base = &self.room.base;
+        let base = &self.shared.base;
         let spec = base.bodies.spec::<ComponentEnvSnapshot>(
             &base.client,
             self.namespace(),
@@ -297,7 +297,7 @@ impl Work<'_> {
     /// Writes a snapshot, if it does not exist.
     async fn keep(&self, snapshot: &Snapshot) -> Result<(), Trouble> {
         let there = {
-            let world = self.room.base.feed().world();
+            let world = self.shared.base.feed().world();
             let row = world.snapshot(&self.beside(&snapshot.name));
             row.is_some_and(|row| {
                 row.owner.as_deref() == self.pin.metadata.uid.as_deref()
@@ -305,13 +305,13 @@ impl Work<'_> {
             })
         };
         let same = self
-            .room
+            .shared
             .made(self.key)
             .is_some_and(|made| made.snapshot == snapshot.name);
         if there || same {
             return Ok(());
         }
-        let metrics = &self.room.base.metrics;
+        let metrics = &self.shared.base.metrics;
         metrics.packed("snapshot", snapshot.plain, snapshot.stored);
         let name = &snapshot.name;
         match self
@@ -347,7 +347,7 @@ impl Work<'_> {
                 return Err(lasting(condition::SETTINGS_AMBIGUOUS, message));
             }
         };
-        let (library, definitions) = (self.room.library.clone(), definitions.clone());
+        let (library, definitions) = (self.shared.library.clone(), definitions.clone());
         let namespace = self.namespace().to_owned();
         let rendering = tokio::task::spawn_blocking(move || {
             let inputs = Inputs {
@@ -367,7 +367,7 @@ impl Work<'_> {
 
     /// Returns whether a RenderedRelease has the desired content and belongs to this ReleasePin.
     fn is_written(&self, row: &Row, hash: &str) -> bool {
-        let before = self.room.made(self.key);
+        let before = self.shared.made(self.key);
         // An edit that an earlier reconcile has seen needs no second write; a newer edit does.
         let seen =
             before.is_some_and(|made| made.uid == row.uid && made.generation == row.generation);
@@ -439,7 +439,7 @@ impl Work<'_> {
             + std::fmt::Debug
             + serde::de::DeserializeOwned,
     {
-        let api = self.room.base.within::<K>(self.namespace());
+        let api = self.shared.base.within::<K>(self.namespace());
         let ours = PatchParams::apply(labels::MANAGER_CONTROLLER).force();
         api.patch_metadata(name, &ours, &Patch::Apply(object)).await
     }

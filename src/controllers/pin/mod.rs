@@ -118,7 +118,7 @@ impl Settings {
 }
 
 /// The state that the reconciles of all ReleasePins share.
-struct Room {
+struct Shared {
     base: Arc<Context>,
     library: Arc<Library>,
     settings: Arc<Table<Settings>>,
@@ -133,7 +133,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Room {
+impl Shared {
     fn new(base: Arc<Context>) -> Arc<Self> {
         Arc::new(Self {
             base,
@@ -210,29 +210,29 @@ impl Room {
     /// Returns the ReleasePins to reconcile after a change of another object.
     fn triggers(self: &Arc<Self>) -> impl Stream<Item = ObjectRef<ReleasePin>> + Send + use<> {
         let base = &self.base;
-        let room = self.clone();
+        let shared = self.clone();
         let world = base
             .feed()
             .touched()
-            .map(move |touched| room.touched(&touched));
+            .map(move |touched| shared.touched(&touched));
         let settings = self
             .settings
             .follow(base.all::<EnvSettings>(), Settings::of);
         let settings = settings.map(|change| Self::resettled(&change));
-        let room = self.clone();
+        let shared = self.clone();
         let appearances = self.settings.appearances();
-        let appearances = appearances.map(move |_| locked(&room.concerns).all());
-        let room = self.clone();
+        let appearances = appearances.map(move |_| locked(&shared.concerns).all());
+        let shared = self.clone();
         let planes = self.planes.follow(base.all::<DataPlane>(), |_| ());
-        let planes = planes.map(move |change| room.concerned(&Thing::DataPlane(change.key)));
-        let room = self.clone();
+        let planes = planes.map(move |change| shared.concerned(&Thing::DataPlane(change.key)));
+        let shared = self.clone();
         let rendered = self
             .rendered
             .follow(base.all::<Summary>(), |it| Row::of(&it));
         let rendered = rendered.map(move |change| {
             // A deleted RenderedRelease has to be written again, and the new one has another uid.
             if change.after.is_none() {
-                room.forget(&change.key);
+                shared.forget(&change.key);
             }
             vec![change.key]
         });
@@ -250,31 +250,36 @@ impl Room {
 
 /// Runs the controller until the stop future is ready.
 pub async fn run(context: Arc<Context>, stop: impl Future<Output = ()> + Send + Sync + 'static) {
-    let room = Room::new(context.clone());
+    let shared = Shared::new(context.clone());
     let controller = Controller::new(context.all::<ReleasePin>(), watcher::Config::default())
-        .reconcile_on(room.triggers())
+        .reconcile_on(shared.triggers())
         .graceful_shutdown_on(stop);
-    super::run::run("pin", controller, AT_ONCE, context, room, |pin, room| {
-        reconcile(pin, room).boxed()
-    })
+    super::run::run(
+        "pin",
+        controller,
+        AT_ONCE,
+        context,
+        shared,
+        |pin, shared| reconcile(pin, shared).boxed(),
+    )
     .await;
 }
 
 /// Reconciles one ReleasePin.
-async fn reconcile(pin: Arc<ReleasePin>, room: Arc<Room>) -> Result<Action, PinError> {
+async fn reconcile(pin: Arc<ReleasePin>, shared: Arc<Shared>) -> Result<Action, PinError> {
     let key = Key::new(&pin.namespace().unwrap_or_default(), &pin.name_any());
     if pin.metadata.deletion_timestamp.is_some() {
         // The server deletes the objects that it owns.
-        room.forget(&key);
-        locked(&room.concerns).forget(&key);
+        shared.forget(&key);
+        locked(&shared.concerns).forget(&key);
         return Ok(Action::await_change());
     }
-    room.ready().await;
-    let now = room.base.now();
+    shared.ready().await;
+    let now = shared.base.now();
     let release = ownership::effective_release(&pin, now);
     let (making, completing) = (
-        make(&room, &pin, &key, release),
-        complete(&room, &pin, &key, now),
+        make(&shared, &pin, &key, release),
+        complete(&shared, &pin, &key, now),
     );
     let (found, written) = match pin.operation() {
         // The actor of the operation is about to write the claim and the audit entry; we write only those
@@ -295,7 +300,7 @@ async fn reconcile(pin: Arc<ReleasePin>, room: Arc<Room>) -> Result<Action, PinE
     // The audit entry is written before the status reports the generation as observed.
     written?;
     if pin.status.as_ref() != Some(&status) {
-        write_status(&room, &pin, status).await?;
+        write_status(&shared, &pin, status).await?;
     }
     match found {
         Err(trouble) if trouble.may_pass => Err(PinError::Step {
@@ -307,7 +312,12 @@ async fn reconcile(pin: Arc<ReleasePin>, room: Arc<Room>) -> Result<Action, PinE
 }
 
 /// Renders and writes the RenderedRelease, and reads its health.
-async fn make(room: &Room, pin: &ReleasePin, key: &Key, release: &str) -> Result<Done, Trouble> {
+async fn make(
+    shared: &Shared,
+    pin: &ReleasePin,
+    key: &Key,
+    release: &str,
+) -> Result<Done, Trouble> {
     let beside = |name: &str| Key::new(&key.namespace, name);
     let place = beside(&pin.spec.environment);
     let plane_of = |environment: &Environment| beside(&environment.spec.data_plane_ref.name);
@@ -316,21 +326,21 @@ async fn make(room: &Room, pin: &ReleasePin, key: &Key, release: &str) -> Result
             .spec
             .named_releases()
             .map(|name| Thing::Release(beside(name)));
-        let snapshot = room
+        let snapshot = shared
             .made(key)
             .map(|made| Thing::Snapshot(beside(&made.snapshot)));
         let mut things: Vec<Thing> = releases.chain(snapshot).collect();
         things.push(Thing::Environment(place.clone()));
         things.extend(environment.map(|found| Thing::DataPlane(plane_of(found))));
-        locked(&room.concerns).note(key, things);
+        locked(&shared.concerns).note(key, things);
     };
     // Register before the read, so that a change in between triggers a reconcile.
-    let look = || room.base.feed().world().environment(&place).cloned();
+    let look = || shared.base.feed().world().environment(&place).cloned();
     note(look().as_ref());
     let mut environment = look();
     if environment.is_none() {
         // The read model may be behind the server.
-        let environments = room.base.within::<Environment>(&key.namespace);
+        let environments = shared.base.within::<Environment>(&key.namespace);
         let found = environments.get_opt(&pin.spec.environment).await;
         environment = found.map_err(|error| make::unread(Step::Render, &error))?;
     }
@@ -340,23 +350,23 @@ async fn make(room: &Room, pin: &ReleasePin, key: &Key, release: &str) -> Result
             == (&pin.spec.component, &pin.spec.environment)
     };
     // The name can be the same for two pairs of component and environment.
-    let settings = room
+    let settings = shared
         .settings
         .at(key)
         .into_iter()
         .map(|(_, settings)| settings);
     let work = Work {
-        room,
+        shared,
         pin,
         key,
         release,
         environment: environment.clone(),
         settings: settings.filter(own).collect(),
-        row: room.rendered.get(key),
+        row: shared.rendered.get(key),
     };
     let made = work.make().await?;
     note(environment.as_ref());
-    let row = room.rendered.get(key);
+    let row = shared.rendered.get(key);
     let of_this = row.filter(|row| row.uid == made.uid && row.generation == made.generation);
     let plane = environment.as_ref().map(plane_of);
     Ok(Done {
@@ -365,20 +375,20 @@ async fn make(room: &Room, pin: &ReleasePin, key: &Key, release: &str) -> Result
         warnings: made.warnings.clone(),
         report: of_this.and_then(|row| row.report),
         no_plane: plane
-            .filter(|plane| room.planes.get(plane).is_none())
+            .filter(|plane| shared.planes.get(plane).is_none())
             .map(|plane| plane.name.to_string()),
     })
 }
 
 /// Writes the missing metadata: the claims of the named releases, and the audit entry of the change.
 async fn complete(
-    room: &Room,
+    shared: &Shared,
     pin: &ReleasePin,
     key: &Key,
     now: Timestamp,
 ) -> Result<(), PinError> {
     let unclaimed: Vec<ClaimOn> = {
-        let world = room.base.feed().world();
+        let world = shared.base.feed().world();
         let named = pin.spec.named_releases();
         let rows = named.filter_map(|name| world.release(&Key::new(&key.namespace, name)));
         let unclaimed = rows.filter(|row| !row.pinned && !row.deleting);
@@ -387,7 +397,7 @@ async fn complete(
     for claimed in unclaimed {
         let operation = pin.operation().ok().flatten();
         let operation = operation.map_or_else(|| "controller".to_owned(), |known| known.id);
-        match Claims::place(&room.base.client, &operation, &[claimed], now).await {
+        match Claims::place(&shared.base.client, &operation, &[claimed], now).await {
             // The ReleasePin names the release in any case; a condition reports a bad or missing release.
             Ok(_) | Err(ClaimError::Bad(_) | ClaimError::Gone(_) | ClaimError::Deleting(_)) => {}
             Err(ClaimError::Target(error)) => return Err(error.into()),
@@ -398,8 +408,8 @@ async fn complete(
         .as_ref()
         .and_then(|status| status.observed_generation);
     if observed != pin.metadata.generation {
-        let by = room.base.user().await?.to_owned();
-        let audit = AuditWriter::of(&room.base.client, &key.namespace, by, now);
+        let by = shared.base.user().await?.to_owned();
+        let audit = AuditWriter::of(&shared.base.client, &key.namespace, by, now);
         audit.record(&KIND, &dynamic(pin)).await?;
     }
     Ok(())
@@ -407,11 +417,11 @@ async fn complete(
 
 /// Writes the status, with the resourceVersion of the ReleasePin that was read as precondition.
 async fn write_status(
-    room: &Room,
+    shared: &Shared,
     pin: &ReleasePin,
     status: crate::api::pin::ReleasePinStatus,
 ) -> Result<(), PinError> {
-    let pins = room
+    let pins = shared
         .base
         .within::<ReleasePin>(&pin.namespace().unwrap_or_default());
     let mut written = pin.clone();

@@ -152,14 +152,14 @@ async fn every_release_stays_while_a_rendered_release_has_lost_its_pin() {
     let stored = shop.api().create(&PostParams::default(), &rendered).await;
     stored.unwrap();
     let (context, requests) = shop.context();
-    let room = Room {
+    let shared = Shared {
         base: context.clone(),
         due: Mutex::default(),
         stopping: AtomicBool::new(false),
     };
     context.feed().when(World::is_live).await;
     let due = BTreeSet::from(["cart".to_owned()]);
-    let refused = sweep(&room, "default", &due).await.unwrap_err();
+    let refused = sweep(&shared, "default", &due).await.unwrap_err();
     assert_eq!(
         refused.to_string(),
         "the RenderedRelease cart-dev runs, and its ReleasePin does not exist"
@@ -170,6 +170,6 @@ async fn every_release_stays_while_a_rendered_release_has_lost_its_pin() {
     shop.pin("dev", "cart-1").await;
     let key = Key::new("default", "cart-dev");
     context.feed().when(|world| world.pin(&key).is_some()).await;
-    sweep(&room, "default", &due).await.unwrap();
+    sweep(&shared, "default", &due).await.unwrap();
     assert_eq!(names::<Release>(&shop).await, ["cart-1", "cart-3"]);
 }

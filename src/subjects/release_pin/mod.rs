@@ -5,7 +5,6 @@ pub mod catalog;
 pub mod claim;
 pub mod collect;
 pub mod compare;
-pub mod desk;
 pub mod facts;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -16,6 +15,7 @@ pub mod marking;
 pub mod matrix;
 pub mod ownership;
 pub mod past;
+pub mod planner;
 pub mod preview;
 mod refusal;
 pub mod repository;

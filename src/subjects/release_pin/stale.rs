@@ -527,7 +527,7 @@ mod tests {
             to: rollback::Target::Release("cart-v1".to_owned()),
             hold: true,
             recorded: Vec::new(),
-            controller: crate::engine::presence::Presence::Runs,
+            controller: crate::engine::controller_status::ControllerStatus::Runs,
         };
         let plan = rollback::plan(&world, &command, &asked()).unwrap();
         assert_eq!(of_plan(&world, &plan, None, now()), Vec::<String>::new());

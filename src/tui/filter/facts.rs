@@ -42,12 +42,12 @@ pub struct Facts {
     /// The label lines of all objects, each once: one search decides for most rows.
     all_labels: Box<str>,
     /// The values for sorting and counting.
-    pub standing: Standing,
+    pub summary: RowSummary,
 }
 
 /// The values of a row for sorting and counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct RowSummary {
     /// The worst health of its cells.
     pub worst: Health,
     /// Whether a cell is progressing.
@@ -64,7 +64,7 @@ pub struct Standing {
     pub expires: Option<Timestamp>,
 }
 
-impl Default for Standing {
+impl Default for RowSummary {
     fn default() -> Self {
         Self {
             worst: Health::Ready,
@@ -105,62 +105,62 @@ struct Span {
 impl Facts {
     /// Returns the facts of a component, from its cells in the matrix.
     pub fn of_component(view: &View<'_>, component: &Key) -> Self {
-        let mut draft = Draft::default();
-        draft.text.add(&component.name);
+        let mut action_plan = ActionPlan::default();
+        action_plan.text.add(&component.name);
         for pin in view.world.pins_of(component) {
-            draft.pin(view, component, pin, true);
+            action_plan.pin(view, component, pin, true);
         }
         let newest = view.world.releases_of(component).next();
-        if draft.places.is_empty()
+        if action_plan.places.is_empty()
             && let Some(newest) = newest
         {
-            draft.facts.standing.changed = Some(newest.created);
+            action_plan.facts.summary.changed = Some(newest.created);
         }
-        draft.finish()
+        action_plan.finish()
     }
 
     /// Returns the facts of a component at a past time; `cells` has one cell per column.
     pub fn of_past(component: &Key, cells: &[Recorded<'_>]) -> Self {
-        let mut draft = Draft::default();
-        draft.text.add(&component.name);
+        let mut action_plan = ActionPlan::default();
+        action_plan.text.add(&component.name);
         for (column, recorded) in cells.iter().enumerate() {
             let Recorded::Ran(cell) = recorded else {
                 continue;
             };
-            let release = draft.text.add(cell.release);
-            let version = draft.text.add(cell.version);
-            draft.stands(column, cell, release, version, false);
+            let release = action_plan.text.add(cell.release);
+            let version = action_plan.text.add(cell.version);
+            action_plan.work_tree(column, cell, release, version, false);
         }
-        draft.finish()
+        action_plan.finish()
     }
 
     /// Returns the facts of a ReleasePin.
     pub fn of_pin(view: &View<'_>, pin: &Pin) -> Self {
-        let mut draft = Draft::default();
-        draft.text.add(&pin.key.name);
-        draft.text.add(&pin.component);
+        let mut action_plan = ActionPlan::default();
+        action_plan.text.add(&pin.key.name);
+        action_plan.text.add(&pin.component);
         let component = Key {
             namespace: pin.key.namespace.clone(),
             name: pin.component.clone(),
         };
-        draft.pin(view, &component, pin, false);
-        draft.finish()
+        action_plan.pin(view, &component, pin, false);
+        action_plan.finish()
     }
 
     /// Returns the facts of a release, from the environments in which it is effective.
     pub fn of_release(view: &View<'_>, release: &ReleaseRow) -> Self {
-        let mut draft = Draft::default();
-        let name = draft.text.add(&release.key.name);
-        let version = draft
+        let mut action_plan = ActionPlan::default();
+        let name = action_plan.text.add(&release.key.name);
+        let version = action_plan
             .text
             .add(release.version.as_deref().unwrap_or_default());
-        draft
+        action_plan
             .text
             .add(release.component.as_deref().unwrap_or_default());
-        draft
+        action_plan
             .text
             .add(release.images.as_deref().unwrap_or_default());
-        draft.labels(&release.labels);
+        action_plan.labels(&release.labels);
         let bad = release.mark == Some(crate::api::release::Verdict::Bad);
         let pins = view.world.pins_naming(&release.key);
         let pins = pins.filter_map(|pin| {
@@ -169,7 +169,7 @@ impl Facts {
         });
         for (pin, column) in pins {
             // This release may become effective when a hold ends, or stop being effective.
-            draft.ends(pin, view.now);
+            action_plan.ends(pin, view.now);
             if pin.effective_release(view.now) != &*release.key.name {
                 continue;
             }
@@ -178,10 +178,10 @@ impl Facts {
                 name: pin.component.clone(),
             };
             let cell = matrix::glance(view.world, view.columns, &component, column, pin, view.now);
-            draft.place(view, column, pin, &cell, name, version);
+            action_plan.place(view, column, pin, &cell, name, version);
         }
-        if draft.places.is_empty() {
-            draft.places.push(Place {
+        if action_plan.places.is_empty() {
+            action_plan.places.push(Place {
                 column: NOWHERE,
                 behind: None,
                 release: name,
@@ -192,20 +192,20 @@ impl Facts {
                 mine: false,
             });
         }
-        let standing = &mut draft.facts.standing;
-        standing.changed = Some(release.created);
-        standing.size = release.size.unwrap_or_default();
-        draft.finish()
+        let summary = &mut action_plan.facts.summary;
+        summary.changed = Some(release.created);
+        summary.size = release.size.unwrap_or_default();
+        action_plan.finish()
     }
 
     /// Returns the facts of a snapshot.
     pub fn of_snapshot(view: &View<'_>, snapshot: &SnapshotRow) -> Self {
-        let mut draft = Draft::default();
-        draft.text.add(&snapshot.key.name);
-        draft.text.add(&snapshot.component);
-        draft.labels(&snapshot.labels);
+        let mut action_plan = ActionPlan::default();
+        action_plan.text.add(&snapshot.key.name);
+        action_plan.text.add(&snapshot.component);
+        action_plan.labels(&snapshot.labels);
         let column = view.columns.position(&snapshot.environment);
-        draft.places.push(Place {
+        action_plan.places.push(Place {
             column: column
                 .and_then(|at| u16::try_from(at).ok())
                 .unwrap_or(NOWHERE),
@@ -217,19 +217,19 @@ impl Facts {
             bad: false,
             mine: false,
         });
-        let standing = &mut draft.facts.standing;
-        standing.changed = Some(snapshot.created);
-        standing.size = snapshot.size.unwrap_or_default();
-        draft.finish()
+        let summary = &mut action_plan.facts.summary;
+        summary.changed = Some(snapshot.created);
+        summary.size = snapshot.size.unwrap_or_default();
+        action_plan.finish()
     }
 
     /// Returns the facts of a row that is not an object of the read model: only texts to search in.
     pub fn of_texts<'t>(texts: impl IntoIterator<Item = &'t str>) -> Self {
-        let mut draft = Draft::default();
+        let mut action_plan = ActionPlan::default();
         for text in texts {
-            draft.text.add(&crate::text::line(text));
+            action_plan.text.add(&crate::text::line(text));
         }
-        draft.finish()
+        action_plan.finish()
     }
 
     /// Returns the column that needs attention first: a fault in production, then the worst health.
@@ -282,14 +282,14 @@ impl Facts {
 
 /// The facts of a row while they are collected.
 #[derive(Default)]
-struct Draft {
+struct ActionPlan {
     text: Text,
     places: Vec<Place>,
     labels: Vec<Labels>,
     facts: Facts,
 }
 
-impl Draft {
+impl ActionPlan {
     fn labels(&mut self, labels: &Labels) {
         if !labels.is_empty() && !self.labels.contains(labels) {
             self.labels.push(labels.clone());
@@ -332,26 +332,33 @@ impl Draft {
             active.any(|hold| hold.owner == view.user)
         };
         let mine = pin.changed_by.as_deref() == Some(view.user) || held_by_me();
-        self.stands(column, cell, release, version, mine);
+        self.work_tree(column, cell, release, version, mine);
         self.ends(pin, view.now);
     }
 
     /// Records the end of the next hold of a ReleasePin.
     fn ends(&mut self, pin: &Pin, now: Timestamp) {
-        let standing = &mut self.facts.standing;
+        let summary = &mut self.facts.summary;
         let ends = pin
             .holds
             .iter()
             .filter_map(|hold| Some(hold.until.as_ref()?.0));
         let next = ends.filter(|end| *end > now).min();
-        standing.expires = match (standing.expires, next) {
+        summary.expires = match (summary.expires, next) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
     }
 
     /// Adds a cell, and updates the values for sorting.
-    fn stands(&mut self, column: usize, cell: &Cell<'_>, release: Span, version: Span, mine: bool) {
+    fn work_tree(
+        &mut self,
+        column: usize,
+        cell: &Cell<'_>,
+        release: Span,
+        version: Span,
+        mine: bool,
+    ) {
         let small = |number: usize| u16::try_from(number).unwrap_or(u16::MAX - 1);
         let health = cell.health();
         let place = Place {
@@ -364,12 +371,12 @@ impl Draft {
             bad: cell.bad,
             mine,
         };
-        let standing = &mut self.facts.standing;
-        standing.worst = standing.worst.max(health);
-        standing.progressing |= health == Health::Progressing;
-        standing.behind = standing.behind.max(place.behind.unwrap_or_default());
-        standing.held = standing.held.saturating_add(u16::from(place.held));
-        standing.changed = standing.changed.max(cell.changed());
+        let summary = &mut self.facts.summary;
+        summary.worst = summary.worst.max(health);
+        summary.progressing |= health == Health::Progressing;
+        summary.behind = summary.behind.max(place.behind.unwrap_or_default());
+        summary.held = summary.held.saturating_add(u16::from(place.held));
+        summary.changed = summary.changed.max(cell.changed());
         self.places.push(place);
     }
 

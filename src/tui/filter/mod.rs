@@ -26,7 +26,7 @@ mod tests;
 
 use std::fmt;
 
-pub use facts::{Facts, Standing, View};
+pub use facts::{Facts, RowSummary, View};
 pub use matcher::{Glob, Matcher};
 pub use read::{Problem, Read, read};
 pub use selector::Selector;

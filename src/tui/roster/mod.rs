@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::filter::{Facts, Filter, Matcher, Standing};
+use super::filter::{Facts, Filter, Matcher, RowSummary};
 use crate::engine::world::Key;
 use crate::subjects::release_pin::matrix::Columns;
 
@@ -59,7 +59,7 @@ impl Sort {
         (Sort::Size, "size"),
     ];
 
-    fn compare(self, one: &Standing, other: &Standing) -> Ordering {
+    fn compare(self, one: &RowSummary, other: &RowSummary) -> Ordering {
         match self {
             Self::Name => Ordering::Equal,
             Self::Health => other.worst.cmp(&one.worst),
@@ -89,14 +89,14 @@ pub struct Totals {
 }
 
 impl Totals {
-    fn count(&mut self, standing: &Standing, change: fn(usize, usize) -> usize) {
+    fn count(&mut self, summary: &RowSummary, change: fn(usize, usize) -> usize) {
         let add = |total: &mut usize, counts: bool| *total = change(*total, usize::from(counts));
         add(&mut self.rows, true);
-        add(&mut self.degraded, standing.worst.is_fault());
-        add(&mut self.progressing, standing.progressing);
-        add(&mut self.held, standing.held > 0);
-        add(&mut self.behind, standing.behind > 0);
-        let size = usize::try_from(standing.size).unwrap_or(usize::MAX);
+        add(&mut self.degraded, summary.worst.is_fault());
+        add(&mut self.progressing, summary.progressing);
+        add(&mut self.held, summary.held > 0);
+        add(&mut self.behind, summary.behind > 0);
+        let size = usize::try_from(summary.size).unwrap_or(usize::MAX);
         self.size = change(self.size, size);
     }
 }
@@ -107,7 +107,7 @@ pub struct Seen<'r> {
     /// The object.
     pub key: &'r Key,
     /// The values for sorting and counting.
-    pub standing: &'r Standing,
+    pub summary: &'r RowSummary,
     /// Whether it is selected.
     pub selected: bool,
     /// Whether it is marked.
@@ -211,7 +211,7 @@ impl Roster {
             let row = self.row(*slot)?;
             Some(Seen {
                 key: &row.key,
-                standing: &row.facts.standing,
+                summary: &row.facts.summary,
                 selected: self.selected.as_ref() == Some(&row.key),
                 marked: self.is_marked(&row.key),
             })
@@ -219,9 +219,9 @@ impl Roster {
     }
 
     /// Returns the values for sorting and counting of a row.
-    pub fn standing(&self, key: &Key) -> Option<&Standing> {
+    pub fn summary(&self, key: &Key) -> Option<&RowSummary> {
         let slot = self.slots.get(key)?;
-        self.row(*slot).map(|row| &row.facts.standing)
+        self.row(*slot).map(|row| &row.facts.summary)
     }
 }
 
@@ -353,9 +353,7 @@ impl Roster {
         let (Some(one), Some(other)) = (self.row(one), self.row(other)) else {
             return Ordering::Equal;
         };
-        let by = self
-            .sort
-            .compare(&one.facts.standing, &other.facts.standing);
+        let by = self.sort.compare(&one.facts.summary, &other.facts.summary);
         let by = by.then_with(|| one.key.name.cmp(&other.key.name));
         let by = by.then_with(|| one.key.namespace.cmp(&other.key.namespace));
         match self.reversed {
@@ -398,8 +396,8 @@ impl Roster {
     fn insert(&mut self, key: Key, facts: Facts) -> Slot {
         let is_marked = self.is_marked(&key);
         let shown = self.matcher.keeps(&facts, is_marked);
-        self.totals.count(&facts.standing, usize::saturating_add);
-        let expires = facts.standing.expires;
+        self.totals.count(&facts.summary, usize::saturating_add);
+        let expires = facts.summary.expires;
         let row = Some(Row {
             key: key.clone(),
             facts,
@@ -454,9 +452,9 @@ impl Roster {
         self.free.push(slot);
         self.slots.remove(&row.key);
         self.marked.remove(&row.key);
-        let standing = &row.facts.standing;
-        self.totals.count(standing, usize::saturating_sub);
-        if let Some(at) = standing.expires {
+        let summary = &row.facts.summary;
+        self.totals.count(summary, usize::saturating_sub);
+        if let Some(at) = summary.expires {
             self.expiries.remove(&(at, slot));
         }
         if self.selected.as_ref() == Some(&row.key) {
@@ -472,7 +470,7 @@ impl Roster {
         if row.facts == facts {
             return false;
         }
-        let (old, new) = (row.facts.standing, facts.standing);
+        let (old, new) = (row.facts.summary, facts.summary);
         let shows = self.matcher.keeps(&facts, self.is_marked(&row.key));
         let was_selected = self.selected.as_ref() == Some(&row.key);
         let stays = shows == row.shown && self.sort.compare(&old, &new).is_eq();
@@ -564,7 +562,7 @@ impl Roster {
                 (None, false) => count - step,
             };
             let row = self.row(*self.shown.get(number)?)?;
-            row.facts.standing.worst.is_fault().then_some(number)
+            row.facts.summary.worst.is_fault().then_some(number)
         });
         if let Some(number) = found {
             self.select_near(number);
@@ -580,7 +578,7 @@ impl Roster {
             let is_production = |column| self.columns.is_production(&row.key.namespace, column);
             let (column, health) = row.facts.worst_column(is_production)?;
             let rank = (health.is_fault() && is_production(column), health);
-            Some((rank, row.facts.standing.changed, row, column))
+            Some((rank, row.facts.summary.changed, row, column))
         });
         let worst = places.reduce(|best, next| match (next.0, next.1) > (best.0, best.1) {
             true => next,

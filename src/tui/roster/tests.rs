@@ -331,7 +331,7 @@ fn the_end_of_a_hold_reaches_every_row_of_its_component() {
         };
         let standings = |roster: &Roster| {
             let rows = roster.window(0, 10);
-            let rows = rows.map(|row| (row.key.clone(), *row.standing));
+            let rows = rows.map(|row| (row.key.clone(), *row.summary));
             rows.collect::<Vec<_>>()
         };
         let mut roster = made_at(now());

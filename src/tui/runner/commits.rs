@@ -11,7 +11,7 @@ use crate::git::commit::CommitError;
 use crate::subjects::release_pin::repository::{
     self, BeforePlan, Commits, Committed, NotCommitted, Proposal, Pushed,
 };
-use crate::tui::effect::{Answer, Became, Refused, Stands};
+use crate::tui::effect::{Answer, Became, Refused, WorkTree};
 use crate::tui::model::Event;
 use crate::tui::order::{Order, Prepared};
 
@@ -59,7 +59,9 @@ pub(super) async fn files(
 fn propose(commits: &Commits<'_>, prepared: &Prepared) -> Result<Proposal, NotCommitted> {
     let tree = &commits.repository.tree;
     Ok(match prepared {
-        Prepared::Moves(draft) => repository::plan(tree, &draft.plan, draft.unmade())?,
+        Prepared::Moves(action_plan) => {
+            repository::plan(tree, &action_plan.plan, action_plan.unmade())?
+        }
         Prepared::Mark(marking) => repository::marking(tree, marking)?,
         Prepared::Collection(collection) => repository::collection(tree, collection)?.proposal,
     })
@@ -90,9 +92,9 @@ async fn carry_out(
         return Err(CommitError::Changed { path }.into());
     }
     match prepared {
-        Prepared::Moves(draft) => {
+        Prepared::Moves(action_plan) => {
             let clock = || session.now();
-            commits.moves(draft, &proposal, &clock).await
+            commits.moves(action_plan, &proposal, &clock).await
         }
         Prepared::Mark(_) => commits.commit(&proposal).await,
         Prepared::Collection(collection) => {
@@ -114,12 +116,12 @@ pub(super) async fn push(session: &Session, remote: Option<&str>) -> Result<Push
 }
 
 /// Reads the state of the work tree; None if the target is a server, or if git fails.
-pub async fn look(session: &Session) -> Option<Stands> {
+pub async fn look(session: &Session) -> Option<WorkTree> {
     let repository = session.connection.repository.clone()?;
     let looking = tokio::task::spawn_blocking(move || {
         let state = repository.state()?;
         let remotes = repository.tree.work().remotes()?;
-        Ok::<_, crate::git::GitError>(Stands {
+        Ok::<_, crate::git::GitError>(WorkTree {
             state,
             remotes,
             left_out: repository.tree.left_out_pins(),
@@ -128,7 +130,7 @@ pub async fn look(session: &Session) -> Option<Stands> {
         })
     });
     match looking.await {
-        Ok(Ok(stands)) => Some(stands),
+        Ok(Ok(work_tree)) => Some(work_tree),
         Ok(Err(error)) => {
             tracing::debug!(%error, "the state of the work tree is not known yet");
             None
@@ -139,8 +141,8 @@ pub async fn look(session: &Session) -> Option<Stands> {
 
 /// Reads the state of the work tree now, and sends it.
 pub(super) async fn tell(session: &Session, events: &UnboundedSender<Event>) {
-    if let Some(stands) = look(session).await {
-        let _ = events.send(Event::Answer(0, Answer::Stands(Box::new(stands))));
+    if let Some(work_tree) = look(session).await {
+        let _ = events.send(Event::Answer(0, Answer::WorkTree(Box::new(work_tree))));
     }
 }
 
@@ -158,11 +160,12 @@ pub(super) fn follow(session: &Arc<Session>, events: &UnboundedSender<Event>) {
                 let Some(session) = session.upgrade().filter(|_| !events.is_closed()) else {
                     return;
                 };
-                let stands = look(&session).await;
-                if stands.is_some() && stands != known {
-                    known.clone_from(&stands);
-                    if let Some(stands) = stands {
-                        let _ = events.send(Event::Answer(0, Answer::Stands(Box::new(stands))));
+                let work_tree = look(&session).await;
+                if work_tree.is_some() && work_tree != known {
+                    known.clone_from(&work_tree);
+                    if let Some(work_tree) = work_tree {
+                        let _ =
+                            events.send(Event::Answer(0, Answer::WorkTree(Box::new(work_tree))));
                     }
                 }
             }

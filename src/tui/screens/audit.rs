@@ -23,7 +23,7 @@ use crate::text;
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Compared, Comparison, Effect, Object, Place, Record, Ticket};
 use crate::tui::filter::{Facts, Filter};
-use crate::tui::model::{Ground, Level, Subject, Turn};
+use crate::tui::model::{Level, Subject, TargetInfo, Turn};
 use crate::tui::rows::{Row, Rows, page};
 use crate::tui::theme::Role;
 
@@ -95,7 +95,7 @@ impl State {
         &mut self,
         path: PathBuf,
         span: Span,
-        ground: &Ground,
+        target_info: &TargetInfo,
         ticket: Ticket,
     ) -> Option<Effect> {
         let Some(Ok(_)) = &self.read else {
@@ -110,9 +110,12 @@ impl State {
             .filter(|shown| span.contains(shown.row.at))
             .map(|shown| shown.row.clone())
             .collect();
-        let mut title = format!("Timeline of {} in {}", ground.namespace, ground.target);
+        let mut title = format!(
+            "Timeline of {} in {}",
+            target_info.namespace, target_info.name
+        );
         for (word, end) in [("from", span.since), ("to", span.until)] {
-            let end = end.map(|end| end.to_zoned(ground.zone.clone()));
+            let end = end.map(|end| end.to_zoned(target_info.zone.clone()));
             let words = end.map(|end| end.strftime(" %Y-%m-%d %H:%M:%S %Z").to_string());
             title += &words.map_or(String::new(), |words| format!(" {word}{words}"));
         }
@@ -159,7 +162,7 @@ impl State {
         }
         if let Some((path, span)) = self.export.take() {
             let ticket = turn.ticket();
-            let wanted = self.export(path, span, turn.ground, ticket);
+            let wanted = self.export(path, span, turn.target_info, ticket);
             turn.effects.extend(wanted);
         }
         None
@@ -287,7 +290,7 @@ impl State {
             Action::CopyCommand => {
                 if let Some(shown) = self.rows.selected() {
                     let object = Object::Entry(shown.row.entry.clone());
-                    let line = describe::command_line(&object, turn.ground);
+                    let line = describe::command_line(&object, turn.target_info);
                     turn.say(Level::Info, format!("copied {line}"));
                     turn.effects.push(Effect::Copy(line));
                 }

@@ -11,7 +11,7 @@ use crate::text;
 use crate::tui::action::Action;
 use crate::tui::effect::{Effect, Object};
 use crate::tui::filter::Facts;
-use crate::tui::model::{Ground, Level, Subject, Turn};
+use crate::tui::model::{Level, Subject, TargetInfo, Turn};
 use crate::tui::pen::Sheet;
 use crate::tui::rows::{Row, Rows, page};
 use crate::tui::theme::Role;
@@ -69,7 +69,7 @@ enum By {
 
 impl State {
     /// Computes the candidates for collection.
-    pub fn open(world: &World, ground: &Ground, now: Timestamp) -> Self {
+    pub fn open(world: &World, target_info: &TargetInfo, now: Timestamp) -> Self {
         let mut state = Self {
             rows: Rows::default(),
             sums: Sums::default(),
@@ -79,18 +79,18 @@ impl State {
             going: false,
             order: By::Fate,
         };
-        state.work_out(world, ground, now);
+        state.work_out(world, target_info, now);
         state
     }
 
-    fn work_out(&mut self, world: &World, ground: &Ground, now: Timestamp) {
+    fn work_out(&mut self, world: &World, target_info: &TargetInfo, now: Timestamp) {
         (self.at, self.stale) = (now, false);
         let asked = Asked {
             operation: String::new(),
             now,
-            user: ground.user.clone(),
+            user: target_info.user.clone(),
             reason: None,
-            namespace: ground.namespace.clone(),
+            namespace: target_info.namespace.clone(),
         };
         let planned = match gc::plan(world, &Gc::default(), &asked) {
             Ok(planned) => planned,
@@ -155,7 +155,7 @@ impl State {
     /// Updates the screen after time has passed.
     pub fn tick(&mut self, turn: &mut Turn<'_>) {
         if self.stale && turn.now.duration_since(self.at) >= PAUSE {
-            self.work_out(turn.world, turn.ground, turn.now);
+            self.work_out(turn.world, turn.target_info, turn.now);
         }
     }
 
@@ -204,7 +204,7 @@ impl State {
         match action {
             Action::FaultsOnly => {
                 self.going = !self.going;
-                self.work_out(turn.world, turn.ground, turn.now);
+                self.work_out(turn.world, turn.target_info, turn.now);
                 let words = match self.going {
                     true => "only objects that can be deleted",
                     false => "kept objects too",
@@ -218,7 +218,7 @@ impl State {
                     By::Age => (By::Fate, "deletable objects first"),
                 };
                 self.order = order;
-                self.work_out(turn.world, turn.ground, turn.now);
+                self.work_out(turn.world, turn.target_info, turn.now);
                 turn.say(Level::Info, words);
             }
             Action::Open => {
@@ -240,7 +240,7 @@ impl State {
                 }
             }
             Action::CopyCommand => {
-                let line = turn.ground.aimed("bowline gc --dry-run".to_owned());
+                let line = turn.target_info.aimed("bowline gc --dry-run".to_owned());
                 turn.say(Level::Info, format!("copied {line}"));
                 turn.effects.push(Effect::Copy(line));
             }

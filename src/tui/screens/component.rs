@@ -27,7 +27,7 @@ pub struct State {
 impl State {
     /// Opens a component at an environment; the default is the first environment in which it is deployed.
     pub fn open(component: Arc<str>, environment: Option<Arc<str>>, turn: &mut Turn<'_>) -> Self {
-        let namespace = &turn.ground.namespace;
+        let namespace = &turn.target_info.namespace;
         let columns = Columns::of(turn.world, Some(namespace));
         let key = Key::new(namespace, &component);
         let deployed = || {
@@ -81,7 +81,7 @@ impl State {
         let fresh = touched.is_empty() || touched.iter().any(|one| one.key.is_none());
         if fresh || is_of(Source::ENVIRONMENTS) || is_of(Source::PIPELINES) {
             let selected = self.columns.names().get(self.column).cloned();
-            self.columns = Columns::of(turn.world, Some(&turn.ground.namespace));
+            self.columns = Columns::of(turn.world, Some(&turn.target_info.namespace));
             let column = selected.and_then(|name| self.columns.position(&name));
             self.go(column.unwrap_or_default(), turn);
         }

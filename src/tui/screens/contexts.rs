@@ -7,7 +7,7 @@ use crate::text;
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Destination, Effect, Ticket};
 use crate::tui::filter::{Facts, Filter};
-use crate::tui::model::{Ground, Level, Turn, Wish};
+use crate::tui::model::{Level, ScreenRequest, TargetInfo, Turn};
 use crate::tui::pen::Sheet;
 use crate::tui::rows::{Row, Rows, page};
 use crate::tui::theme::Role;
@@ -67,24 +67,24 @@ impl Place {
 
 impl State {
     /// Lists the contexts with the cursor on the current one, and requests the namespaces.
-    pub fn open(ground: &Ground, ticket: Ticket, effects: &mut Vec<Effect>) -> Self {
+    pub fn open(target_info: &TargetInfo, ticket: Ticket, effects: &mut Vec<Effect>) -> Self {
         effects.push(Effect::Namespaces(ticket));
         let mut state = Self {
             rows: Rows::default(),
             ticket,
         };
-        state.lay(ground, Vec::new());
-        state.rows.select(&format!("context/{}", ground.target));
+        state.lay(target_info, Vec::new());
+        state.rows.select(&format!("context/{}", target_info.name));
         state
     }
 
     /// Rebuilds the rows: the namespaces stand below the current context.
-    fn lay(&mut self, ground: &Ground, namespaces: Vec<String>) {
+    fn lay(&mut self, target_info: &TargetInfo, namespaces: Vec<String>) {
         let mut places: Vec<Place> = Vec::new();
         let mut below = None;
-        for known in &ground.contexts {
+        for known in &target_info.contexts {
             places.push(Place::Context(known.clone()));
-            if known.name == ground.target {
+            if known.name == target_info.name {
                 below = Some(places.len());
             }
         }
@@ -104,7 +104,7 @@ impl State {
         match answer {
             Answer::Namespaces(found) if ticket == self.ticket => {
                 match found {
-                    Ok(namespaces) => self.lay(turn.ground, namespaces),
+                    Ok(namespaces) => self.lay(turn.target_info, namespaces),
                     Err(why) => turn.say(
                         Level::Warning,
                         format!(
@@ -163,25 +163,25 @@ impl State {
             Place::Context(known) => (Some(known.name.clone()), None),
             Place::Namespace(name) => (None, Some(name.clone())),
         };
-        let ground = turn.ground;
+        let target_info = turn.target_info;
         match action {
-            Action::Open if is_here(place, ground) => {
-                turn.wishes.push(Wish::Close);
+            Action::Open if is_here(place, target_info) => {
+                turn.requests.push(ScreenRequest::Close);
                 turn.say(Level::Info, format!("{} is the current one", place.name()));
             }
             Action::Open => {
                 let there = Destination { context, namespace };
-                turn.wishes.push(Wish::Connect(there));
+                turn.requests.push(ScreenRequest::Connect(there));
             }
             Action::Copy => {
                 turn.effects.push(Effect::Copy(place.name().to_owned()));
                 turn.say(Level::Info, format!("copied {}", place.name()));
             }
             Action::CopyCommand => {
-                let address = &ground.address;
+                let address = &target_info.address;
                 let address = match place {
                     Place::Namespace(name) => address.in_namespace(name),
-                    Place::Context(known) if known.name == ground.target => address.clone(),
+                    Place::Context(known) if known.name == target_info.name => address.clone(),
                     Place::Context(known) => address.of_other(&known.name, &known.namespace),
                 };
                 let line = address.bowline("bowline");
@@ -195,14 +195,14 @@ impl State {
 
     /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
-        let ground = &scene.model.ground;
+        let target_info = &scene.model.target_info;
         let height = usize::from(sheet.height().saturating_sub(1));
         let (first, seen) = self.rows.window(height);
         let here = sheet.glyphs.ready;
         let lines: Vec<Line> = seen
             .into_iter()
             .map(|(selected, place)| Line {
-                cells: cells(place, ground, here),
+                cells: cells(place, target_info, here),
                 selected,
                 marked: false,
             })
@@ -216,7 +216,7 @@ impl State {
             let words = match self.rows.total() {
                 0 => format!(
                     "no kubeconfig with contexts; the target is {}",
-                    ground.target
+                    target_info.name
                 ),
                 _ => scene.no_match(),
             };
@@ -226,16 +226,16 @@ impl State {
 }
 
 /// Returns whether a row is the current context or namespace.
-fn is_here(place: &Place, ground: &Ground) -> bool {
+fn is_here(place: &Place, target_info: &TargetInfo) -> bool {
     match place {
-        Place::Context(known) => known.name == ground.target,
-        Place::Namespace(name) => *name == ground.namespace,
+        Place::Context(known) => known.name == target_info.name,
+        Place::Namespace(name) => *name == target_info.namespace,
     }
 }
 
 /// Returns the cells of a row.
-fn cells(place: &Place, ground: &Ground, here: &str) -> Vec<Cell> {
-    let is_here = is_here(place, ground);
+fn cells(place: &Place, target_info: &TargetInfo, here: &str) -> Vec<Cell> {
+    let is_here = is_here(place, target_info);
     let (sign, role) = match is_here {
         true => (here, Role::Title),
         false => (" ", Role::Text),
@@ -247,7 +247,7 @@ fn cells(place: &Place, ground: &Ground, here: &str) -> Vec<Cell> {
     };
     let (words, of_writes) = writes(known);
     let namespace = match is_here {
-        true => &ground.namespace,
+        true => &target_info.namespace,
         false => &known.namespace,
     };
     vec![

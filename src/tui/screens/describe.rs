@@ -12,7 +12,7 @@ use crate::text;
 use crate::tui::action::{Action, Mode};
 use crate::tui::effect::{Answer, Effect, Object, Ticket};
 use crate::tui::filter::{Facts, Filter, Matcher};
-use crate::tui::model::{Ground, Level, Subject, Turn};
+use crate::tui::model::{Level, Subject, TargetInfo, Turn};
 use crate::tui::order::quoted;
 use crate::tui::pen::Sheet;
 use crate::tui::rows::page;
@@ -50,7 +50,7 @@ impl State {
         turn.effects.push(Effect::Describe(ticket, object.clone()));
         Self {
             object,
-            namespace: turn.ground.namespace.clone(),
+            namespace: turn.target_info.namespace.clone(),
             ticket,
             text: Text::Reading,
             top: 0,
@@ -179,7 +179,7 @@ impl State {
                 }
             }
             Action::CopyCommand => {
-                let line = command_line(&self.object, turn.ground);
+                let line = command_line(&self.object, turn.target_info);
                 turn.say(Level::Info, format!("copied {line}"));
                 turn.effects.push(Effect::Copy(line));
             }
@@ -291,12 +291,16 @@ fn name(object: &Object) -> &str {
 }
 
 /// Returns the command line that shows the same object.
-pub(super) fn command_line(object: &Object, ground: &Ground) -> String {
+pub(super) fn command_line(object: &Object, target_info: &TargetInfo) -> String {
     match object {
-        Object::Release(name) => ground.aimed(format!("bowline release show {}", quoted(name))),
-        Object::Entry(name) => ground.aimed(format!("bowline audit show {}", quoted(name))),
-        Object::Pin(name) => kubectl_get("releasepins.openchoreo.dev", name, ground),
-        Object::Snapshot(name) => kubectl_get("componentenvsnapshots.openchoreo.dev", name, ground),
+        Object::Release(name) => {
+            target_info.aimed(format!("bowline release show {}", quoted(name)))
+        }
+        Object::Entry(name) => target_info.aimed(format!("bowline audit show {}", quoted(name))),
+        Object::Pin(name) => kubectl_get("releasepins.openchoreo.dev", name, target_info),
+        Object::Snapshot(name) => {
+            kubectl_get("componentenvsnapshots.openchoreo.dev", name, target_info)
+        }
     }
 }
 

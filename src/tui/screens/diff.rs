@@ -269,7 +269,7 @@ impl State {
             }
             Action::CopyCommand => match &self.asked {
                 Some(asked) => {
-                    let line = turn.ground.aimed(asked.command_line());
+                    let line = turn.target_info.aimed(asked.command_line());
                     turn.effects.push(Effect::Copy(line));
                     turn.say(Level::Info, "the command line is on the clipboard");
                 }

@@ -8,7 +8,7 @@ use super::{Handled, Scene};
 use crate::tui::action::{Action, Mode};
 use crate::tui::filter::{self, Facts};
 use crate::tui::keymap::Keymap;
-use crate::tui::model::{Turn, Wish};
+use crate::tui::model::{ScreenRequest, Turn};
 use crate::tui::pen::Sheet;
 use crate::tui::rows::{Row, Rows, page};
 use crate::tui::theme::Role;
@@ -191,16 +191,18 @@ impl State {
                 self.typed.clear();
                 self.narrow();
             }
-            Action::Back | Action::Interrupt => turn.wishes.push(Wish::Close),
+            Action::Back | Action::Interrupt => turn.requests.push(ScreenRequest::Close),
             Action::Confirm | Action::Open => {
                 let Some(item) = self.rows.selected() else {
                     return Handled::Yes;
                 };
-                turn.wishes.push(Wish::Close);
+                turn.requests.push(ScreenRequest::Close);
                 match item.runs {
-                    Runs::Action(action) => turn.wishes.push(Wish::Run(action)),
-                    Runs::Command(name) => turn.wishes.push(Wish::Type(format!("{name} "))),
-                    Runs::Nothing => turn.wishes.push(Wish::Run(Action::Filter)),
+                    Runs::Action(action) => turn.requests.push(ScreenRequest::Run(action)),
+                    Runs::Command(name) => {
+                        turn.requests.push(ScreenRequest::Type(format!("{name} ")))
+                    }
+                    Runs::Nothing => turn.requests.push(ScreenRequest::Run(Action::Filter)),
                 }
             }
             action => return self.rows.act(action, page(turn.size)),
@@ -223,7 +225,7 @@ impl State {
         let height = sheet.height().saturating_sub(1);
         let mut below = sheet.rows(1, height);
         let (first, seen) = self.rows.window(usize::from(height.saturating_sub(1)));
-        let unwritable = scene.model.ground.unwritable(below.now);
+        let unwritable = scene.model.target_info.unwritable(below.now);
         let lines: Vec<Line> = seen
             .into_iter()
             .map(|(selected, item)| {

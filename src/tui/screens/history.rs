@@ -11,13 +11,13 @@ use crate::engine::revisions::{Revision, Revisions, Row};
 use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::actions::mark::Mark;
 use crate::subjects::release_pin::actions::rollback::Target;
-use crate::subjects::release_pin::desk;
+use crate::subjects::release_pin::planner;
 use crate::subjects::release_pin::revisions::{Made, Pinned};
 use crate::subjects::release_pin::rows::Pin;
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Compared, Effect, Place, Ticket};
 use crate::tui::filter::{Facts, Filter, Matcher};
-use crate::tui::model::{Level, Turn, Wish};
+use crate::tui::model::{Level, ScreenRequest, Turn};
 use crate::tui::order::Order;
 use crate::tui::screens::matrix::pane::done;
 
@@ -76,7 +76,7 @@ impl History {
 
     /// Requests the revisions again if the ReleasePin has changed.
     pub fn ask(&mut self, turn: &mut Turn<'_>) {
-        let seen = self.see(turn.world, &turn.ground.namespace);
+        let seen = self.see(turn.world, &turn.target_info.namespace);
         if seen.is_none() {
             let place = &self.place;
             let words = format!(
@@ -239,8 +239,8 @@ impl History {
                 };
                 match self.release() {
                     Some(release) => turn
-                        .wishes
-                        .push(Wish::Order(Order::Mark(Mark { release, verdict }))),
+                        .requests
+                        .push(ScreenRequest::Order(Order::Mark(Mark { release, verdict }))),
                     None => turn.say(
                         Level::Warning,
                         "the release of this revision is not recorded, so it cannot be marked",
@@ -321,13 +321,13 @@ impl History {
             }
             _ => return Handled::No,
         };
-        let order = desk::Order::Rollback {
+        let order = planner::Order::Rollback {
             component: self.place.component.to_string(),
             environment: self.place.environment.to_string(),
             to,
             hold: true,
         };
-        turn.wishes.push(Wish::Order(Order::Move(order)));
+        turn.requests.push(ScreenRequest::Order(Order::Move(order)));
         Handled::Yes
     }
 }

@@ -15,12 +15,12 @@ use crate::api::release::Verdict;
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Freshness, Key, Source, World};
 use crate::subjects::release_pin::actions::rollback::Target;
-use crate::subjects::release_pin::desk;
+use crate::subjects::release_pin::planner;
 use crate::text;
 use crate::tui::action::Action;
 use crate::tui::effect::{Effect, Object};
 use crate::tui::filter::{self, Filter};
-use crate::tui::model::{Ground, Level, Subject, Turn, Wish};
+use crate::tui::model::{Level, ScreenRequest, Subject, TargetInfo, Turn};
 use crate::tui::order::{Order, quoted};
 use crate::tui::pen::Sheet;
 use crate::tui::prompt::Choice;
@@ -54,16 +54,16 @@ impl State {
         kind: Kind,
         subject: &Subject,
         world: &World,
-        ground: &Ground,
+        target_info: &TargetInfo,
         now: Timestamp,
     ) -> Self {
-        let mut roster = Roster::new(kind, Some(&ground.namespace), &ground.user);
+        let mut roster = Roster::new(kind, Some(&target_info.namespace), &target_info.user);
         roster.rebuild(world, now);
         if kind != Kind::Pins {
             roster.set_sort(Sort::Changed, false);
         }
         let pin = subject.place().and_then(|place| {
-            let component = Key::new(&ground.namespace, &place.component);
+            let component = Key::new(&target_info.namespace, &place.component);
             world.pin_of(&component, &place.environment)
         });
         let name = pin.and_then(|pin| match kind {
@@ -72,7 +72,7 @@ impl State {
             Kind::Snapshots => pin.snapshot.as_deref().map(str::to_owned),
             Kind::Components => None,
         });
-        let near = name.map(|name| Key::new(&ground.namespace, &name));
+        let near = name.map(|name| Key::new(&target_info.namespace, &name));
         if !near.is_some_and(|key| roster.select(&key)) {
             roster.select_at(0);
         }
@@ -225,7 +225,7 @@ impl State {
             one.key.is_none() || matches!(one.source, Source::ENVIRONMENTS | Source::PIPELINES)
         };
         if touched.is_empty() || touched.iter().any(whole) {
-            self.roster.set_user(&turn.ground.user);
+            self.roster.set_user(&turn.target_info.user);
             self.roster.rebuild(turn.world, turn.now);
         } else {
             for one in touched {
@@ -305,7 +305,7 @@ impl State {
             Action::CopyCommand => {
                 if let Some(line) = self
                     .object()
-                    .map(|object| describe::command_line(&object, turn.ground))
+                    .map(|object| describe::command_line(&object, turn.target_info))
                 {
                     turn.say(Level::Info, format!("copied {line}"));
                     turn.effects.push(Effect::Copy(line));
@@ -358,13 +358,13 @@ impl State {
             let (component, name) = (component.to_string(), release.key.name.to_string());
             let environment = environment.clone();
             Order::Move(match action {
-                Action::Deploy => desk::Order::Deploy {
+                Action::Deploy => planner::Order::Deploy {
                     component,
                     environment,
                     release: Some(name),
                     skip_path: false,
                 },
-                _ => desk::Order::Rollback {
+                _ => planner::Order::Rollback {
                     component,
                     environment,
                     to: Target::Release(name),
@@ -380,8 +380,8 @@ impl State {
                     release.key.name
                 ),
             ),
-            [one] => turn.wishes.push(Wish::Order(order(one))),
-            several => turn.wishes.push(Wish::Choose(Choice {
+            [one] => turn.requests.push(ScreenRequest::Order(order(one))),
+            several => turn.requests.push(ScreenRequest::Choose(Choice {
                 question: question.to_owned(),
                 options: several
                     .iter()
@@ -470,12 +470,12 @@ impl State {
             Freshness::Absent => format!(
                 "the cluster does not have the kind {}; {} installs it",
                 scene.world.kind(source).map_or("", |kind| &kind.kind),
-                scene.model.ground.aimed("bowline install".to_owned())
+                scene.model.target_info.aimed("bowline install".to_owned())
             ),
             Freshness::Loading => "Loading...".to_owned(),
             Freshness::Stale { why, .. } => format!("cannot read {}: {why}", self.title()),
             Freshness::Live => {
-                let namespace = &scene.model.ground.namespace;
+                let namespace = &scene.model.target_info.namespace;
                 format!("there are no {} in namespace {namespace}", self.title())
             }
         };
@@ -502,10 +502,13 @@ pub(super) fn opinion(
 }
 
 /// Returns a command line that reads one object.
-pub(super) fn kubectl_get(resource: &str, name: &str, ground: &Ground) -> String {
-    let (name, namespace) = (quoted(name), quoted(&ground.namespace));
+pub(super) fn kubectl_get(resource: &str, name: &str, target_info: &TargetInfo) -> String {
+    let (name, namespace) = (quoted(name), quoted(&target_info.namespace));
     let kubectl = format!("kubectl get {resource} {name} --namespace {namespace} --output yaml");
     // kubectl cannot read a repository or an embedded store; only bowline can.
-    let bowline = || ground.aimed(format!("bowline get {resource} {name} --output yaml"));
-    ground.address.kubectl(&kubectl).unwrap_or_else(bowline)
+    let bowline = || target_info.aimed(format!("bowline get {resource} {name} --output yaml"));
+    target_info
+        .address
+        .kubectl(&kubectl)
+        .unwrap_or_else(bowline)
 }

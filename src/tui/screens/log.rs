@@ -125,14 +125,14 @@ impl State {
         let height = sheet.height() - pane;
         let seen = usize::from(height.saturating_sub(1));
         let first = scrolled(0, number, seen, shown.len());
-        let ground = &scene.model.ground;
+        let target_info = &scene.model.target_info;
         let listed = shown.iter().filter_map(|at| log.get(*at)).enumerate();
         let lines: Vec<Line> = listed
             .skip(first)
             .take(seen)
             .map(|(at, logged)| Line {
                 cells: vec![
-                    cell(ground.clock(logged.at, sheet.now), Role::Muted),
+                    cell(target_info.clock(logged.at, sheet.now), Role::Muted),
                     cell(logged.bowline.join(" && "), Role::Text),
                     cell(&logged.outcome, Role::Muted),
                 ],

@@ -202,7 +202,7 @@ impl State {
 
     /// Updates the screen after changes in the read model.
     pub fn touched(&mut self, touched: &[Touched], turn: &mut Turn<'_>) {
-        let ground = turn.ground;
+        let target_info = turn.target_info;
         self.notice(touched, turn);
         if self.travel.is_some() {
             return self.touched_past(touched, turn.world);
@@ -210,14 +210,18 @@ impl State {
         let environment = self.environment();
         let fresh = self.roster.is_none();
         let roster = self.roster.get_or_insert_with(|| {
-            Roster::new(Kind::Components, Some(&ground.namespace), &ground.user)
+            Roster::new(
+                Kind::Components,
+                Some(&target_info.namespace),
+                &target_info.user,
+            )
         });
         let rebuild = |touched: &Touched| {
             touched.key.is_none()
                 || matches!(touched.source, Source::ENVIRONMENTS | Source::PIPELINES)
         };
         if fresh || touched.is_empty() || touched.iter().any(rebuild) {
-            roster.set_user(&ground.user);
+            roster.set_user(&target_info.user);
             roster.rebuild(turn.world, turn.now);
         } else {
             for one in touched {
@@ -285,7 +289,7 @@ impl State {
             }
             self.recent.insert(key.clone(), turn.now);
             let by = pin.changed_by.as_deref().unwrap_or("somebody");
-            if by != turn.ground.user {
+            if by != turn.target_info.user {
                 let release = pin.effective_release(turn.now);
                 let words = format!(
                     "{by} changed {} in {}: {release}",
@@ -313,7 +317,7 @@ impl State {
         let Some(place) = self.place().filter(|_| here) else {
             return;
         };
-        let component = Key::new(&turn.ground.namespace, &place.component);
+        let component = Key::new(&turn.target_info.namespace, &place.component);
         let Some(pin) = turn.world.pin_of(&component, &place.environment) else {
             return;
         };
@@ -451,14 +455,14 @@ impl State {
         let Some(place) = self.place() else {
             return turn.say(Level::Warning, "select a component first");
         };
-        let component = Key::new(&turn.ground.namespace, &place.component);
+        let component = Key::new(&turn.target_info.namespace, &place.component);
         let columns = self.roster.as_ref().map(Roster::columns);
         let row = columns.map(|columns| self.cells(turn.world, columns, &component, turn.now));
         let shown = row.and_then(|row| row.get(self.column).copied());
         let text = match (action, shown) {
             (Action::CopyCommand, _) => {
                 let name = quoted(&place.component);
-                turn.ground.aimed(match &self.travel {
+                turn.target_info.aimed(match &self.travel {
                     None => format!("bowline status {name}"),
                     // No command shows the matrix at a past time.
                     Some(_) => {

@@ -28,7 +28,7 @@ use super::{Handled, Screen, diff, revisions};
 use crate::engine::diff::Diff;
 use crate::engine::world::Key;
 use crate::subjects::release_pin::actions::rollback::Target;
-use crate::subjects::release_pin::desk;
+use crate::subjects::release_pin::planner;
 use crate::subjects::release_pin::repository::Proposal;
 use crate::tui::action::{Action, Mode};
 use crate::tui::confirm::{Confirmation, Demand};
@@ -36,9 +36,9 @@ use crate::tui::effect::{
     Answer, Compare, Confirmed, Effect, Half, Place, Planned, Refused, Ticket,
 };
 use crate::tui::hints;
-use crate::tui::model::{Level, Subject, Turn, Wish};
+use crate::tui::model::{Level, ScreenRequest, Subject, Turn};
+use crate::tui::order::from_keys::{self, Wanted};
 use crate::tui::order::{Order, Prepared};
-use crate::tui::orders::{self, Wanted};
 use crate::tui::tasks::{self, Task};
 
 /// A plan, from the request to the outcome.
@@ -232,7 +232,9 @@ impl State {
             | Action::Bottom => self.scroll_by(action, turn),
             Action::CopyCommand => {
                 let reason = self.typed_reason();
-                let line = self.order.aimed(reason.as_deref(), &turn.ground.address);
+                let line = self
+                    .order
+                    .aimed(reason.as_deref(), &turn.target_info.address);
                 turn.effects.push(Effect::Copy(line));
                 turn.say(Level::Info, "the command line is on the clipboard");
             }
@@ -300,7 +302,7 @@ impl State {
         if matches!(self.stage, Stage::Planning | Stage::Asking(..)) {
             turn.effects.push(Effect::Cancel(self.ticket));
         }
-        turn.wishes.push(Wish::Close);
+        turn.requests.push(ScreenRequest::Close);
     }
 
     /// Returns the given reason, or the reason typed so far.
@@ -322,7 +324,7 @@ impl State {
         else {
             return;
         };
-        let (Prepared::Moves(draft), Shown::Diffs(diffs)) = (&**prepared, shown) else {
+        let (Prepared::Moves(action_plan), Shown::Diffs(diffs)) = (&**prepared, shown) else {
             let words = match shown {
                 Shown::Rendering => "the changes are still loading",
                 Shown::Failed(_) => "the changes cannot be rendered",
@@ -334,7 +336,7 @@ impl State {
             what,
             read: self.opened,
         };
-        let (before, after) = match draft.plan.changes.as_slice() {
+        let (before, after) = match action_plan.plan.changes.as_slice() {
             [change] => {
                 let place = format!("{} in {}", change.name, change.environment);
                 let before = match &change.from {
@@ -352,7 +354,7 @@ impl State {
             before: half(before),
             after: half(after),
             diff: diff::together(diffs.iter().flatten()),
-            notes: draft.notes.clone(),
+            notes: action_plan.notes.clone(),
         };
         let place = match &self.order {
             Order::Move(order) => order.place(),
@@ -368,7 +370,7 @@ impl State {
         let Stage::Applied(prepared, _, outcome) = &self.stage else {
             return;
         };
-        let Some(order) = orders::undo_of(&outcome.undone(prepared)) else {
+        let Some(order) = from_keys::undo_of(&outcome.undone(prepared)) else {
             return;
         };
         let mut rolling = outcome.rolling.iter();
@@ -376,8 +378,8 @@ impl State {
         if let Some(why) = overtaken {
             return turn.say(Level::Warning, why);
         }
-        turn.wishes.push(Wish::Close);
-        turn.wishes.push(Wish::Order(order));
+        turn.requests.push(ScreenRequest::Close);
+        turn.requests.push(ScreenRequest::Order(order));
     }
 
     /// Plans the action that a hint of a refusal names. The refused plan stays open below, so that the user can
@@ -390,9 +392,9 @@ impl State {
         if !named.any(|(named, _)| named == action) {
             return false;
         }
-        match orders::remedy(action, &refused.refusals, turn.world, turn.ground) {
-            Ok(Wanted::Order(order)) => turn.wishes.push(Wish::Order(order)),
-            Ok(Wanted::Choice(choice)) => turn.wishes.push(Wish::Choose(choice)),
+        match from_keys::remedy(action, &refused.refusals, turn.world, turn.target_info) {
+            Ok(Wanted::Order(order)) => turn.requests.push(ScreenRequest::Order(order)),
+            Ok(Wanted::Choice(choice)) => turn.requests.push(ScreenRequest::Choose(choice)),
             Err(why) => turn.say(Level::Warning, why),
         }
         true
@@ -400,7 +402,7 @@ impl State {
 
     /// Returns the cell whose revision the user has to choose, because no last good revision is known.
     fn choosing(&self, refused: &Refused, turn: &Turn<'_>) -> Option<Place> {
-        let Order::Move(desk::Order::Rollback {
+        let Order::Move(planner::Order::Rollback {
             component,
             environment,
             to: Target::LastGood,
@@ -409,7 +411,7 @@ impl State {
         else {
             return None;
         };
-        let key = Key::new(&turn.ground.namespace, component);
+        let key = Key::new(&turn.target_info.namespace, component);
         let pin = turn.world.pin_of(&key, environment)?;
         // With only one revision there is nothing to choose.
         let chooses = refused.chooses_revision && pin.generation > 1;
@@ -422,9 +424,9 @@ impl State {
             return None;
         };
         // A typed confirmation allows writes on a protected context for this plan only.
-        let unwritable = match sight.ground.protected {
+        let unwritable = match sight.target_info.protected {
             true => None,
-            false => sight.ground.unwritable(sight.now),
+            false => sight.target_info.unwritable(sight.now),
         };
         if let Some(why) = unwritable {
             return Some(format!("read-only: {why}"));
@@ -486,13 +488,13 @@ impl State {
         };
         let apply = Effect::Apply(self.ticket, Box::new(confirmed));
         turn.effects.push(apply);
-        turn.wishes.push(Wish::Follow(Box::new(Task {
+        turn.requests.push(ScreenRequest::Follow(Box::new(Task {
             ticket: self.ticket,
             order: self.order.clone(),
             prepared: prepared.clone(),
             reason: self.reason.clone(),
             since: turn.now,
-            target: tasks::Target::of(turn.ground),
+            target: tasks::Target::of(turn.target_info),
             state: tasks::State::Applying,
             frozen: None,
         })));
@@ -529,7 +531,7 @@ impl State {
                 Some(place) => {
                     let why = refused.why.join("; ");
                     let opened = revisions::State::open(place, turn);
-                    turn.wishes.push(Wish::Close);
+                    turn.requests.push(ScreenRequest::Close);
                     turn.open(Screen::Revisions(Box::new(opened)));
                     let modes = &[Mode::List, Mode::Global];
                     let keys = turn.look.keymap.keys_or_word(modes, Action::Rollback);
@@ -572,8 +574,8 @@ impl State {
 /// Returns the input that the user has to type before the plan is applied.
 fn demand(prepared: &Prepared, turn: &Turn<'_>) -> Demand {
     let mut demand = Demand::of(prepared, turn.world);
-    if turn.ground.protected && turn.ground.unwritable(turn.now).is_some() {
-        demand.on_protected(&turn.ground.target);
+    if turn.target_info.protected && turn.target_info.unwritable(turn.now).is_some() {
+        demand.on_protected(&turn.target_info.name);
     }
     demand
 }
@@ -581,7 +583,11 @@ fn demand(prepared: &Prepared, turn: &Turn<'_>) -> Demand {
 /// Returns whether a plan would change nothing.
 fn is_idle(prepared: &Prepared) -> bool {
     match prepared {
-        Prepared::Moves(draft) => draft.plan.changes.iter().all(|change| change.unchanged),
+        Prepared::Moves(action_plan) => action_plan
+            .plan
+            .changes
+            .iter()
+            .all(|change| change.unchanged),
         Prepared::Mark(marking) => marking.unchanged,
         Prepared::Collection(collection) => {
             let mislabelled = collection.releases.iter().any(|found| found.mislabelled);

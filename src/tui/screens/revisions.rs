@@ -98,7 +98,7 @@ impl State {
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let place = &self.history.place;
         let then = self.past.map(|(at, revision)| {
-            let at = scene.model.ground.clock(at, sheet.now);
+            let at = scene.model.target_info.clock(at, sheet.now);
             format!("  at {at} it was at revision {revision}; the list continues to the present")
         });
         sheet

@@ -10,7 +10,7 @@ use crate::subjects::release_pin::since::{self, Suspect, What};
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Effect, Ticket};
 use crate::tui::filter::{Facts, Filter, Matcher};
-use crate::tui::model::{Subject, Turn, Wish};
+use crate::tui::model::{ScreenRequest, Subject, Turn};
 use crate::tui::pen::Sheet;
 use crate::tui::rows::page;
 use crate::tui::screens::matrix::pane::done;
@@ -62,7 +62,7 @@ impl State {
             Answer::Record(record) if ticket == self.ticket => {
                 self.found = Some(record.map(|record| {
                     let past = Past::of(&record.entries, turn.world);
-                    let columns = Columns::of(turn.world, Some(&turn.ground.namespace));
+                    let columns = Columns::of(turn.world, Some(&turn.target_info.namespace));
                     since::rank(&past, turn.world, &columns, self.start, turn.now)
                 }));
                 None
@@ -130,7 +130,7 @@ impl State {
             Action::Top => 0,
             Action::Bottom => last,
             Action::Open => {
-                turn.wishes.push(Wish::Run(Action::GoComponent));
+                turn.requests.push(ScreenRequest::Run(Action::GoComponent));
                 return Handled::Yes;
             }
             Action::Back if !self.filter.is_empty() => {
@@ -145,8 +145,8 @@ impl State {
 
     /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
-        let ground = &scene.model.ground;
-        let start = ground.clock(self.start, sheet.now);
+        let target_info = &scene.model.target_info;
+        let start = target_info.clock(self.start, sheet.now);
         let words = match &self.found {
             None => "Loading history...".to_owned(),
             Some(Err(why)) => format!("cannot read the audit trail: {why}"),
@@ -176,7 +176,7 @@ impl State {
             .take(seen)
             .map(|(number, suspect)| Line {
                 cells: vec![
-                    cell(ground.clock(suspect.at, sheet.now), Role::Muted),
+                    cell(target_info.clock(suspect.at, sheet.now), Role::Muted),
                     cell(&*suspect.component.name, Role::Text),
                     cell(
                         suspect.environment.as_deref().unwrap_or_default(),

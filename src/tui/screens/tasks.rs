@@ -4,9 +4,9 @@ use super::{Handled, Scene};
 use crate::engine::world::World;
 use crate::tui::action::Action;
 use crate::tui::effect::{Effect, Ticket};
-use crate::tui::model::{Level, Subject, Turn, Wish};
+use crate::tui::model::{Level, ScreenRequest, Subject, Turn};
 use crate::tui::order::Order;
-use crate::tui::orders;
+use crate::tui::order::from_keys;
 use crate::tui::pen::Sheet;
 use crate::tui::rows::page;
 use crate::tui::tasks::{self, Progress, Task};
@@ -146,9 +146,9 @@ impl State {
                 let made: Vec<(String, String)> = made
                     .map(|change| (change.name.clone(), change.environment.clone()))
                     .collect();
-                match (why, orders::undo_of(&made)) {
+                match (why, from_keys::undo_of(&made)) {
                     (Some(why), _) => turn.say(Level::Warning, why),
-                    (None, Some(order)) => turn.wishes.push(Wish::Order(order)),
+                    (None, Some(order)) => turn.requests.push(ScreenRequest::Order(order)),
                     (None, None) => return Handled::No,
                 }
             }

@@ -14,29 +14,29 @@ use std::time::Duration;
 
 use super::Screen;
 use crate::subjects::release_pin::actions::rollback::Target;
-use crate::subjects::release_pin::desk;
 use crate::subjects::release_pin::fixture::at;
+use crate::subjects::release_pin::planner;
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Effect, Object};
 use crate::tui::model::{Event, Level, Model};
 use crate::tui::order::Order;
-use crate::tui::still::Still;
+use crate::tui::snapshot_test::SnapshotTest;
 use crate::tui::tasks::{Logged, Rolling, State, Task};
 use data::{record, shop};
 
-fn still() -> Still {
-    Still::of(shop())
+fn still() -> SnapshotTest {
+    SnapshotTest::of(shop())
 }
 
 /// Returns the action of the plan in front.
-fn ordered(still: &Still) -> &Order {
+fn ordered(still: &SnapshotTest) -> &Order {
     match still.model.front() {
         Screen::Plan(state) => &state.order,
         other => panic!("no plan is in front but {}", other.title()),
     }
 }
 
-fn copied(still: &Still) -> Option<&str> {
+fn copied(still: &SnapshotTest) -> Option<&str> {
     still.effects.iter().rev().find_map(|effect| match effect {
         Effect::Copy(text) => Some(text.as_str()),
         _ => None,
@@ -236,7 +236,7 @@ fn the_record_is_read_anew_when_a_pin_moved_and_not_too_often() {
         )),
         component: Some("search".into()),
     };
-    let asked = |still: &Still| {
+    let asked = |still: &SnapshotTest| {
         let records = still.effects.iter();
         records
             .filter(|effect| matches!(effect, Effect::Record(_)))
@@ -299,7 +299,7 @@ fn actions_work_on_what_a_list_has_selected() {
     let rollback = still().keys("g p R");
     assert!(matches!(
         ordered(&rollback),
-        Order::Move(desk::Order::Rollback { component, environment, to: Target::LastGood, .. })
+        Order::Move(planner::Order::Rollback { component, environment, to: Target::LastGood, .. })
             if component == "checkout-service" && environment == "production"
     ));
     let marked = still().keys("g r B");
@@ -310,14 +310,14 @@ fn actions_work_on_what_a_list_has_selected() {
     let deployed = still().keys("g r D");
     assert!(matches!(
         ordered(&deployed),
-        Order::Move(desk::Order::Deploy { environment, release: Some(release), .. })
+        Order::Move(planner::Order::Deploy { environment, release: Some(release), .. })
             if environment == "development" && release == "checkout-service-v1.2.3"
     ));
     let back = still().keys("g r /").keys("\"v1.2.1\"").keys("enter R");
     let back = back.shows("roll back in which environment?").keys("3");
     assert!(matches!(
         ordered(&back),
-        Order::Move(desk::Order::Rollback { environment, to: Target::Release(release), .. })
+        Order::Move(planner::Order::Rollback { environment, to: Target::Release(release), .. })
             if environment == "production" && release == "checkout-service-v1.2.1"
     ));
     // Marked rows make an action on several components.
@@ -327,7 +327,7 @@ fn actions_work_on_what_a_list_has_selected() {
         .keys("enter * P");
     assert!(matches!(
         ordered(&set),
-        Order::Move(desk::Order::Promote(promote)) if promote.components.len() == 5 && promote.to == "production"
+        Order::Move(planner::Order::Promote(promote)) if promote.components.len() == 5 && promote.to == "production"
     ));
 }
 
@@ -347,8 +347,8 @@ fn a_list_follows_the_world() {
 }
 
 /// Adds a task to a model and a line to its log.
-fn with_tasks(mut still: Still) -> Still {
-    let rollback = Order::Move(desk::Order::Rollback {
+fn with_tasks(mut still: SnapshotTest) -> SnapshotTest {
+    let rollback = Order::Move(planner::Order::Rollback {
         component: "checkout-service".into(),
         environment: "production".into(),
         to: Target::LastGood,
@@ -356,7 +356,7 @@ fn with_tasks(mut still: Still) -> Still {
     });
     let prepared = Box::new(data::collection(&still.world, still.now));
     let task = |ticket, order: &Order, since, state| Task {
-        target: crate::tui::tasks::Target::of(&crate::tui::still::ground()),
+        target: crate::tui::tasks::Target::of(&crate::tui::snapshot_test::target_info()),
         frozen: None,
         ticket,
         order: order.clone(),
@@ -408,7 +408,10 @@ fn tasks_say_how_far_they_are() {
     assert!(matches!(stopped.effects.last(), Some(Effect::Cancel(904))));
     // The tasks screen can undo a finished task.
     let undo = tasks().keys("j Z");
-    assert!(matches!(ordered(&undo), Order::Move(desk::Order::Undo(_))));
+    assert!(matches!(
+        ordered(&undo),
+        Order::Move(planner::Order::Undo(_))
+    ));
     still().keys("g t").shows("no tasks yet");
 }
 
@@ -447,7 +450,7 @@ fn help_lists_the_keys_narrows_and_runs() {
     let plan = narrowed.keys("enter");
     assert!(matches!(
         ordered(&plan),
-        Order::Move(desk::Order::Rollback { .. })
+        Order::Move(planner::Order::Rollback { .. })
     ));
     // A command goes to the command prompt, because it may need arguments.
     still()
@@ -472,7 +475,7 @@ fn help_lists_the_keys_narrows_and_runs() {
 #[test]
 fn help_dims_what_is_refused_and_says_why() {
     let mut still = still();
-    still.model.ground.readonly = Some("--readonly was given".into());
+    still.model.target_info.readonly = Some("--readonly was given".into());
     still
         .keys("?")
         .keys("\"promote\"")
@@ -488,8 +491,8 @@ fn a_screen_that_is_open_already_is_gone_back_to() {
 }
 
 fn protect(model: &mut Model) {
-    model.ground.readonly = Some("context prod-eu is protected".into());
-    model.ground.protected = true;
+    model.target_info.readonly = Some("context prod-eu is protected".into());
+    model.target_info.protected = true;
 }
 
 #[test]
@@ -504,15 +507,15 @@ fn only_what_is_protected_is_armed() {
         (true, true, "write soon", None),
     ] {
         let mut still = still();
-        still.model.ground.protected = protected;
-        still.model.ground.readonly = readonly.then(|| "it says so".into());
+        still.model.target_info.protected = protected;
+        still.model.target_info.readonly = readonly.then(|| "it says so".into());
         let still = still.keys(":").keys(&format!("\"{line}\"")).keys("enter");
         let found = still.effects.iter().find_map(|effect| match effect {
             Effect::Arm(lasting) => Some(*lasting),
             _ => None,
         });
         assert_eq!(found, armed, "{line}");
-        let passes = still.model.ground.unwritable(still.now).is_none();
+        let passes = still.model.target_info.unwritable(still.now).is_none();
         let lasts = armed.is_some_and(|lasting| !lasting.is_zero());
         assert_eq!(passes, lasts || !readonly, "{line}");
     }

@@ -9,7 +9,7 @@ use crate::engine::world::{Key, World};
 /// Creates two releases that no ReleasePin names; the retention keeps the newer one.
 async fn with_waste() -> Story {
     let mut story = Story::shop().await;
-    let namespace = story.model.ground.namespace.clone();
+    let namespace = story.model.target_info.namespace.clone();
     for version in ["v4", "v5"] {
         released(&story.client, &namespace, "cart", version).await;
     }

@@ -65,7 +65,7 @@ async fn what_is_held_or_on_no_pipeline_is_not_deployed() {
         .delete("default", &DeleteParams::default())
         .await
         .unwrap();
-    let namespace = story.model.ground.namespace.clone();
+    let namespace = story.model.target_info.namespace.clone();
     story
         .knows(|world| world.pipeline(&namespace).is_none())
         .await;
@@ -121,7 +121,7 @@ async fn a_cancelled_deployment_leaves_no_release_behind() {
         .shows("would first create release")
         .await;
     story.shows("shop/cart:v1").await;
-    let namespace = story.model.ground.namespace.clone();
+    let namespace = story.model.target_info.namespace.clone();
     let cart = Key::new(&namespace, "cart");
     story.keys("esc").hides("would first create release");
     story.command("releases").shows("4 releases").await;

@@ -32,17 +32,17 @@ use tokio::sync::watch;
 
 use super::effect::Effect;
 use super::keymap::Key;
-use super::model::{Event, Ground, Model};
+use super::model::{Event, Model, TargetInfo};
 use super::picture;
 use super::run;
 use super::runner::{self, Runner, Session};
-use super::still;
+use super::snapshot_test;
 use super::theme::Depth;
 use super::update::update;
 use super::view::view;
 use crate::api::{Release, ReleasePin, names};
 use crate::connect::{self, Connection, DataPlanes, Environment, Options, StoreFile};
-use crate::engine::presence;
+use crate::engine::controller_status;
 use crate::engine::world::World;
 use crate::engine::world::feed::Touched;
 use crate::resolve::git::{Git, Settings};
@@ -113,7 +113,7 @@ impl Story {
     fn store() -> (Options, Environment, TempDir, std::fs::File) {
         let directory = tempfile::tempdir().unwrap();
         let store = directory.path().join("shop.db");
-        let lock = std::fs::File::create(presence::lock_file(&store)).unwrap();
+        let lock = std::fs::File::create(controller_status::lock_file(&store)).unwrap();
         lock.lock().unwrap();
         let environment = Environment {
             user: "ana".to_owned(),
@@ -150,14 +150,18 @@ impl Story {
         let client = connection.client.clone();
         let planes = DataPlanes::of(&connection, &options, &environment);
         let session = Arc::new(Session::start(connection, git(directory.path()), planes));
-        let ground = Ground {
+        let target_info = TargetInfo {
             zone: TimeZone::UTC,
-            ..run::ground(&session, &environment, &options)
+            ..run::target_info(&session, &environment, &options)
         };
         let (sender, answers) = mpsc::unbounded_channel();
         runner::introduce(&session, &sender);
         let mut story = Self {
-            model: Model::new(ground, still::look("dark", Depth::True), (120, 40)),
+            model: Model::new(
+                target_info,
+                snapshot_test::look("dark", Depth::True),
+                (120, 40),
+            ),
             client,
             versions: session.feed.versions(),
             touched: Box::pin(session.feed.touched()),

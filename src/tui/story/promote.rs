@@ -95,7 +95,7 @@ async fn an_open_promotion_follows_its_source_and_its_release() {
         .await;
     // When the health recovers, the plan is current again.
     settled(&story.client, "cart", "dev", json!(null)).await;
-    let namespace = story.model.ground.namespace.clone();
+    let namespace = story.model.target_info.namespace.clone();
     let ready = crate::engine::world::Key::new(&namespace, "cart-dev");
     let is_ready = |world: &crate::engine::world::World| {
         let pin = world.pin(&ready).and_then(|pin| pin.ready.as_ref());

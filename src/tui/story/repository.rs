@@ -331,7 +331,7 @@ async fn commits_go_to_the_branch_that_was_named() {
     let line = format!(
         "bowline promote cart --from dev --to staging --repo {} --branch promo --namespace {}",
         root.display(),
-        story.model.ground.namespace
+        story.model.target_info.namespace
     );
     assert_eq!(story.copied, [line]);
     story.keys("esc :").types("push").keys("enter");

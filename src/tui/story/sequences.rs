@@ -76,7 +76,7 @@ impl Walk {
 
     /// Waits until the store has reported the user name and its clock.
     async fn known(&mut self) {
-        while self.story.model.ground.user.is_empty() {
+        while self.story.model.target_info.user.is_empty() {
             let event = self.story.answers.recv().await.unwrap();
             self.tell(event);
         }
@@ -237,7 +237,7 @@ impl Walk {
             Foreign::Records(at) => {
                 if let Ok(Some(pin)) = pins.get_opt(&name(at)).await {
                     let now = self.story.session.now();
-                    let namespace = &self.story.model.ground.namespace;
+                    let namespace = &self.story.model.target_info.namespace;
                     let audit = AuditWriter::of(&tom, namespace, "tom".to_owned(), now);
                     let _ = audit.record(&KIND, &dynamic(&pin)).await;
                     let patch = merge(json!({"status": settled(&pin, None)}));
@@ -292,7 +292,7 @@ impl Walk {
                 let version = format!("v{}", 10 + self.ahead.as_secs() % 90);
                 let release = format!("{}-{version}", PLACES[at].0);
                 if let Ok(None) = releases.get_metadata_opt(&release).await {
-                    let namespace = &self.story.model.ground.namespace;
+                    let namespace = &self.story.model.target_info.namespace;
                     shop::released(&tom, namespace, PLACES[at].0, &version).await;
                 }
             }
@@ -459,7 +459,7 @@ impl Walk {
             roster.set_sort(sort.0, sort.1);
             roster.set_filter(filter);
             if let Some(place) = place {
-                let namespace = &fresh.story.model.ground.namespace;
+                let namespace = &fresh.story.model.target_info.namespace;
                 let component = Key::new(namespace, &place.component);
                 matrix.select(&component, Some(&place.environment));
             }

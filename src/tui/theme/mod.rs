@@ -145,17 +145,17 @@ impl Theme {
 
     /// Returns the style of text on a background role, such as a glyph on a selected row. The text keeps its
     /// colour on this background; with few colours, the background role replaces the whole style.
-    pub fn on(&self, ground: Role, role: Role) -> Style {
+    pub fn on(&self, target_info: Role, role: Role) -> Style {
         let paper = self.style(Role::Text).bg;
-        let (ground, mut role) = (self.style(ground), self.style(role));
+        let (target_info, mut role) = (self.style(target_info), self.style(role));
         if self.depth <= Depth::Ansi16 {
-            return role.patch(ground);
+            return role.patch(target_info);
         }
         // A badge keeps its own background. The background of the whole screen does not count as one, and the
         // terminal's default text colour may not be readable on another background.
         role.bg = role.bg.filter(|bg| Some(*bg) != paper);
         role.fg = role.fg.filter(|fg| *fg != Color::Reset);
-        ground.patch(role)
+        target_info.patch(role)
     }
 
     /// Reduces the colours to those of a terminal.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::tui::keymap::Keymap;
 use crate::tui::model::Event;
-use crate::tui::still::Still;
+use crate::tui::snapshot_test::SnapshotTest;
 use crate::tui::story::Story;
 
 /// Returns the current text of the tour, with its title.
@@ -107,7 +107,7 @@ async fn it_is_steered_and_dismissed() {
 
 #[test]
 fn a_small_terminal_names_the_size_that_the_tour_needs() {
-    let still = Still::fleet().tell(Event::Resize(40, 10));
+    let still = SnapshotTest::fleet().tell(Event::Resize(40, 10));
     let still = still.keys(":").keys("\"tour\"").keys("enter");
     let still = still.shows("the tour needs 17 rows, this");
     assert!(still.model.tour.is_none());
@@ -121,7 +121,10 @@ fn a_small_terminal_names_the_size_that_the_tour_needs() {
 
 #[test]
 fn a_skipped_step_is_not_a_cancelled_plan() {
-    let still = Still::fleet().keys(":").keys("\"tour\"").keys("enter");
+    let still = SnapshotTest::fleet()
+        .keys(":")
+        .keys("\"tour\"")
+        .keys("enter");
     let still = still.keys("> > > >").shows("tour 5 of 11");
     still.shows("No plan is open").hides("cancelled");
 }

@@ -54,27 +54,27 @@ async fn lives(cut: Option<usize>) -> (serde_json::Value, usize) {
         let release = shop.release(version).await;
         shop.pin("dev", &release).await;
         if let Some(cut) = cut {
-            let desk = Desk::open(&shop).await;
-            desk.requests.cut_after(cut);
+            let planner = Planner::open(&shop).await;
+            planner.requests.cut_after(cut);
             // Dropped in the middle, like a killed process.
             tokio::select! {
-                () = desk.requests.blown() => {}
-                (done, _) = desk.reconcile(&shop, "dev") => {
+                () = planner.requests.blown() => {}
+                (done, _) = planner.reconcile(&shop, "dev") => {
                     done.unwrap();
-                    assert!(desk.requests.written() <= cut);
+                    assert!(planner.requests.written() <= cut);
                 }
             }
-            desk.close();
+            planner.close();
         }
-        let desk = Desk::open(&shop).await;
-        desk.reconcile(&shop, "dev").await.0.unwrap();
-        writes = desk.requests.written();
-        desk.claimed(&release).await;
-        desk.close();
+        let planner = Planner::open(&shop).await;
+        planner.reconcile(&shop, "dev").await.0.unwrap();
+        writes = planner.requests.written();
+        planner.claimed(&release).await;
+        planner.close();
         shop.report("cart-dev", "Healthy").await;
-        let desk = Desk::open(&shop).await;
-        desk.reconcile(&shop, "dev").await.0.unwrap();
-        desk.close();
+        let planner = Planner::open(&shop).await;
+        planner.reconcile(&shop, "dev").await.0.unwrap();
+        planner.close();
     }
     (end(&shop).await, writes)
 }

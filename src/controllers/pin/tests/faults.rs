@@ -293,8 +293,8 @@ async fn a_repository_that_is_gone_is_told_and_a_snapshot_needs_none() {
     let away = shop.folder.path().join("away");
     std::fs::rename(&repository, &away).unwrap();
     shop.pin("dev", "cart-git").await;
-    let desk = Desk::open(&shop).await;
-    let (done, _) = desk.reconcile(&shop, "dev").await;
+    let planner = Planner::open(&shop).await;
+    let (done, _) = planner.reconcile(&shop, "dev").await;
     assert!(
         matches!(done, Err(PinError::Step { .. })),
         "it is tried again"
@@ -311,17 +311,17 @@ async fn a_repository_that_is_gone_is_told_and_a_snapshot_needs_none() {
         assert!(told.contains(part), "{told} has no {part}");
     }
     std::fs::rename(&away, &repository).unwrap();
-    let (done, _) = desk.reconcile(&shop, "dev").await;
+    let (done, _) = planner.reconcile(&shop, "dev").await;
     done.unwrap();
     let pin = shop.get_pin("dev").await;
     assert_eq!(reason(&pin, condition::RENDERED), "Rendered");
-    desk.close();
+    planner.close();
 
     // References that were resolved before need neither the repository nor the cache.
     std::fs::remove_dir_all(&repository).unwrap();
     std::fs::remove_dir_all(shop.folder.path().join("git-cache")).unwrap();
-    let desk = Desk::open(&shop).await;
-    let (done, asked) = desk.reconcile(&shop, "dev").await;
+    let planner = Planner::open(&shop).await;
+    let (done, asked) = planner.reconcile(&shop, "dev").await;
     done.unwrap();
     let snapshot = pin.status.unwrap().snapshot.unwrap();
     let expected = [
@@ -329,7 +329,7 @@ async fn a_repository_that_is_gone_is_told_and_a_snapshot_needs_none() {
         format!("GET componentenvsnapshots/{snapshot}"),
     ];
     assert_eq!(asked, expected);
-    desk.close();
+    planner.close();
 }
 
 fn hold(release: &str, until: &str) -> Hold {
@@ -351,16 +351,16 @@ async fn a_hold_counts_until_it_ends_and_stays_listed() {
         vec![hold("cart-1", "2026-01-06T12:00:30Z")],
     )
     .await;
-    let desk = Desk::open(&shop).await;
-    let (done, _) = desk.reconcile(&shop, "dev").await;
+    let planner = Planner::open(&shop).await;
+    let (done, _) = planner.reconcile(&shop, "dev").await;
     assert_eq!(done.unwrap(), Action::requeue(Duration::from_secs(30)));
     let applied = async || shop.get_pin("dev").await.status.unwrap().applied_release;
     assert_eq!(applied().await.as_deref(), Some("cart-1"));
     for release in ["cart-1", "cart-2"] {
-        desk.claimed(release).await;
+        planner.claimed(release).await;
     }
     shop.at("2026-01-06T12:00:30Z");
-    let (done, _) = desk.reconcile(&shop, "dev").await;
+    let (done, _) = planner.reconcile(&shop, "dev").await;
     assert_eq!(done.unwrap(), Action::await_change());
     assert_eq!(applied().await.as_deref(), Some("cart-2"));
     let pin = shop.get_pin("dev").await;
@@ -374,9 +374,9 @@ async fn a_hold_counts_until_it_ends_and_stays_listed() {
     pins.patch("cart-dev", &params, &Patch::Merge(&owned))
         .await
         .unwrap();
-    let (done, _) = desk.reconcile(&shop, "dev").await;
+    let (done, _) = planner.reconcile(&shop, "dev").await;
     assert_eq!(done.unwrap(), Action::await_change());
     assert_eq!(applied().await.as_deref(), Some("cart-1"));
-    desk.close();
+    planner.close();
     assert_eq!(NOW, "2026-01-06T12:00:00Z");
 }

@@ -11,20 +11,20 @@ use crate::api::condition;
 use crate::controllers::testing::{Requests, Shop, start};
 
 /// The shared state with running watches, for single reconciles.
-struct Desk {
-    room: Arc<Room>,
+struct Planner {
+    shared: Arc<Shared>,
     requests: Requests,
     watches: JoinHandle<()>,
 }
 
-impl Desk {
+impl Planner {
     async fn open(shop: &Shop) -> Self {
         let (context, requests) = shop.context();
-        let room = Room::new(context);
-        let watches = tokio::spawn(room.triggers().for_each(|_| async {}));
-        room.ready().await;
+        let shared = Shared::new(context);
+        let watches = tokio::spawn(shared.triggers().for_each(|_| async {}));
+        shared.ready().await;
         Self {
-            room,
+            shared,
             requests,
             watches,
         }
@@ -38,13 +38,13 @@ impl Desk {
     ) -> (Result<Action, PinError>, Vec<String>) {
         let pin = Arc::new(shop.get_pin(environment).await);
         self.requests.take();
-        let done = reconcile(pin, self.room.clone()).await;
+        let done = reconcile(pin, self.shared.clone()).await;
         (done, self.requests.take())
     }
 
     /// Waits until the read model fulfils a condition.
     async fn world(&self, wanted: impl Fn(&World) -> bool) {
-        self.room.base.feed().when(wanted).await;
+        self.shared.base.feed().when(wanted).await;
     }
 
     /// Waits until a release has the label of a claim.
@@ -58,7 +58,12 @@ impl Desk {
     async fn row(&self, name: &str, wanted: impl Fn(&Row) -> bool) {
         let key = Key::new("default", name);
         // The table sends no events to tests, so the test polls it.
-        while !self.room.rendered.get(&key).is_some_and(|row| wanted(&row)) {
+        while !self
+            .shared
+            .rendered
+            .get(&key)
+            .is_some_and(|row| wanted(&row))
+        {
             tokio::task::yield_now().await;
         }
     }

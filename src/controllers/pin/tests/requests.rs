@@ -11,8 +11,8 @@ async fn nothing_is_asked_where_nothing_changed() {
     let pin = shop.pin("dev", "cart-1").await;
     let uid = pin.uid().unwrap();
     let entry = "POST auditentries".to_owned();
-    let desk = Desk::open(&shop).await;
-    let (done, mut asked) = desk.reconcile(&shop, "dev").await;
+    let planner = Planner::open(&shop).await;
+    let (done, mut asked) = planner.reconcile(&shop, "dev").await;
     assert_eq!(done.unwrap(), Action::await_change());
     let snapshot = shop.get_pin("dev").await.status.unwrap().snapshot.unwrap();
     let keep = format!("PATCH componentenvsnapshots/{snapshot}");
@@ -28,30 +28,30 @@ async fn nothing_is_asked_where_nothing_changed() {
         &entry,
     ];
     assert_eq!(asked, expected, "{uid}");
-    desk.claimed("cart-1").await;
-    let (_, asked) = desk.reconcile(&shop, "dev").await;
+    planner.claimed("cart-1").await;
+    let (_, asked) = planner.reconcile(&shop, "dev").await;
     assert_eq!(asked, [""; 0]);
 
     // A change of health writes only the status.
     shop.report("cart-dev", "Healthy").await;
-    desk.row("cart-dev", |row| row.report.is_some()).await;
-    let (_, asked) = desk.reconcile(&shop, "dev").await;
+    planner.row("cart-dev", |row| row.report.is_some()).await;
+    let (_, asked) = planner.reconcile(&shop, "dev").await;
     assert_eq!(asked, ["PUT releasepins/cart-dev/status"]);
-    let (_, asked) = desk.reconcile(&shop, "dev").await;
+    let (_, asked) = planner.reconcile(&shop, "dev").await;
     assert_eq!(asked, [""; 0]);
 
     // The body is cached for another environment.
     shop.pin("prod", "cart-1").await;
-    let (_, asked) = desk.reconcile(&shop, "prod").await;
+    let (_, asked) = planner.reconcile(&shop, "prod").await;
     let read = asked.iter().any(|line| line.starts_with("GET"));
     assert!(!read, "{asked:?}");
-    desk.close();
+    planner.close();
 
     // A restart reads the release again and writes nothing.
-    let desk = Desk::open(&shop).await;
-    let (_, asked) = desk.reconcile(&shop, "dev").await;
+    let planner = Planner::open(&shop).await;
+    let (_, asked) = planner.reconcile(&shop, "dev").await;
     assert_eq!(asked, ["GET releases/cart-1"]);
-    desk.close();
+    planner.close();
 }
 
 #[tokio::test]

@@ -9,8 +9,8 @@ use super::{After, change};
 use crate::api::audit::Action;
 use crate::api::pin::Hold;
 use crate::api::release::Verdict;
+use crate::engine::controller_status::ControllerStatus;
 use crate::engine::plan::{Asked, Plan};
-use crate::engine::presence::Presence;
 use crate::engine::world::World;
 use crate::subjects::release_pin::rows::{Move, Pin, ReleaseRow};
 use crate::subjects::release_pin::rules::{MarkedBad, Refusal, Rules};
@@ -29,7 +29,7 @@ pub struct Rollback {
     /// The recorded revisions of the ReleasePin, with their releases.
     pub recorded: Vec<(i64, String)>,
     /// Whether a controller runs; without one, the recorded health is not reliable.
-    pub controller: Presence,
+    pub controller: ControllerStatus,
 }
 
 /// The target of a rollback.
@@ -167,7 +167,7 @@ fn target(
             }
         }
         Target::LastGood => {
-            if let Presence::Absent(why) = &command.controller {
+            if let ControllerStatus::Absent(why) = &command.controller {
                 return Err(Refusal::NoController {
                     component,
                     environment,

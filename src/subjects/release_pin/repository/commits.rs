@@ -17,7 +17,7 @@ use crate::git::commit::{CommitError, Made};
 use crate::git::push::PushError;
 use crate::git::{GitError, WorkTree, check_branch_name};
 use crate::gitops::tree::TreeError;
-use crate::subjects::release_pin::desk::Draft;
+use crate::subjects::release_pin::planner::ActionPlan;
 use crate::text;
 
 /// The repository of a connection, and its commit options.
@@ -289,7 +289,7 @@ impl<'a> Commits<'a> {
             if !own.edits.is_empty() {
                 work.admits(&own.wanted(branch))?;
             }
-            own.grounds.check(work, branch)
+            own.facts.check(work, branch)
         })
         .await
     }
@@ -297,13 +297,13 @@ impl<'a> Commits<'a> {
     /// Commits changes of ReleasePins, if their facts are still true.
     pub async fn moves(
         &self,
-        draft: &Draft,
+        action_plan: &ActionPlan,
         proposal: &Proposal,
         clock: Clock<'_>,
     ) -> Result<Committed, NotCommitted> {
         self.repository.sync().await?;
-        if draft.unmade().is_none() {
-            let broken = apply::broken(self.client, &draft.plan, clock).await?;
+        if action_plan.unmade().is_none() {
+            let broken = apply::broken(self.client, &action_plan.plan, clock).await?;
             if let Some(what) = broken.into_iter().next() {
                 return Err(NotCommitted::Stale(what));
             }
@@ -330,7 +330,7 @@ impl<'a> Commits<'a> {
         let (made, interrupted) = self
             .with_git(move |work| {
                 let (turn, interrupted) = work.turn()?;
-                own.grounds.check(work, branch.as_deref())?;
+                own.facts.check(work, branch.as_deref())?;
                 let made = turn.commit(&own.wanted(branch.as_deref()))?;
                 Ok::<_, NotCommitted>((made, interrupted))
             })

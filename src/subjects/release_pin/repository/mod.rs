@@ -7,7 +7,7 @@
 mod check;
 mod commits;
 mod content;
-mod grounds;
+mod facts;
 mod message;
 mod propose;
 mod sources;
@@ -25,7 +25,7 @@ use crate::gitops::tree::{EditsError, mean_the_same};
 pub use check::{Checked, Promotion, check};
 pub use commits::{BeforePlan, Commits, Committed, NotCommitted, Pushed};
 pub use content::Content;
-pub use grounds::{Grounds, Unfounded};
+pub use facts::{Grounds, Unfounded};
 pub use propose::{Collected, collection, marking, plan, release};
 pub use sources::{NoReference, Sourced, references, sources};
 pub use verify::verify;
@@ -40,7 +40,7 @@ pub struct Proposal {
     /// The edited files.
     pub edits: Vec<FileEdit>,
     /// The facts that its branch has to contain.
-    pub grounds: Grounds,
+    pub facts: Grounds,
     /// Warnings for the user.
     pub warnings: Vec<String>,
 }

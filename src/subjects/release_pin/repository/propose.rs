@@ -38,7 +38,7 @@ pub fn plan(tree: &Tree, plan: &Plan, unmade: Option<&Release>) -> Result<Propos
         operation: plan.operation.clone(),
         message: message::of_plan(plan),
         edits: tree.edits(&wishes)?,
-        grounds: Grounds::of_plan(tree, plan)?,
+        facts: Grounds::of_plan(tree, plan)?,
         warnings,
     })
 }
@@ -144,7 +144,7 @@ pub fn release(
         operation: operation.to_owned(),
         message: message::message(&format!("release {name}"), reason, &trailers),
         edits: tree.edits(&[wish])?,
-        grounds: Grounds::default(),
+        facts: Grounds::default(),
         warnings,
     })
 }
@@ -187,7 +187,7 @@ pub fn marking(tree: &Tree, marking: &Marking) -> Result<Proposal, ProposeError>
             &trailers,
         ),
         edits: tree.edits(&[Wish::Set { place, document }])?,
-        grounds: Grounds::default(),
+        facts: Grounds::default(),
         warnings: Vec::new(),
     })
 }
@@ -256,7 +256,7 @@ pub fn collection<'c>(tree: &Tree, plan: &'c Collection) -> Result<Collected<'c>
             operation: plan.operation.clone(),
             message: message::message(&subject, plan.reason.as_deref(), &trailers),
             edits: tree.edits(&wishes)?,
-            grounds: Grounds::of_collection(tree, &going),
+            facts: Grounds::of_collection(tree, &going),
             warnings,
         },
         going,

@@ -17,7 +17,7 @@ fn a_proposal_shows_what_changes_in_the_files() {
             edit("b.yaml", None, Some("c: 4\n")),
             edit("c.yaml", Some("d: 5\n"), None),
         ],
-        grounds: Default::default(),
+        facts: Default::default(),
         warnings: Vec::new(),
     };
     assert_eq!(proposal.subject(), "promote");

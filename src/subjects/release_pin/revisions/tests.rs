@@ -9,14 +9,13 @@ use proptest::prelude::*;
 use super::*;
 use crate::api::ReleasePin;
 use crate::api::audit::{
-    AuditEntry, AuditEntrySpec, COMPONENT, Checkpoint, ContentRef, Gap, RELEASE_PIN, Subject,
+    Action, AuditEntry, AuditEntrySpec, COMPONENT, Checkpoint, ContentRef, Gap, RELEASE_PIN,
+    Subject,
 };
 use crate::api::operation::Operation;
 use crate::api::pin::{Hold, Outcome, ReleasePinSpec, ReleasePinStatus};
 use crate::api::reference::NameRef;
-use crate::engine::revisions::{
-    Cause, Missing, NoRevision, Reason, Revision, Revisions, Row, State, beyond, with_missing,
-};
+use crate::engine::revisions::{Cause, Revision, Revisions, Row, State, beyond};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()

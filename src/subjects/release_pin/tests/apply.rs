@@ -584,7 +584,7 @@ async fn roll_back(client: &Client) {
         to: Target::Release("cart-3".to_owned()),
         hold: true,
         recorded: Vec::new(),
-        controller: crate::engine::presence::Presence::Runs,
+        controller: crate::engine::controller_status::ControllerStatus::Runs,
     };
     let asked = Asked {
         operation: "back".to_owned(),

@@ -119,7 +119,7 @@ impl State {
                         turn.effects.push(Effect::Copy(name));
                     }
                     _ => {
-                        let line = describe::command_line(&Object::Entry(name), turn.ground);
+                        let line = describe::command_line(&Object::Entry(name), turn.target_info);
                         turn.say(Level::Info, format!("copied {line}"));
                         turn.effects.push(Effect::Copy(line));
                     }
@@ -165,7 +165,7 @@ impl State {
         is_broken: bool,
     ) -> Vec<(&'static str, String, Role)> {
         let spec = &entry.spec;
-        let ground = &scene.model.ground;
+        let target_info = &scene.model.target_info;
         let width = usize::from(sheet.width().saturating_sub(VALUES + 1));
         let mut lines: Vec<(&'static str, String, Role)> = Vec::new();
         let mut add = |head: &'static str, words: &str, role: Role| {
@@ -174,7 +174,7 @@ impl State {
                 lines.push((if at == 0 { head } else { "" }, line, role));
             }
         };
-        let zoned = spec.at.0.to_zoned(ground.zone.clone());
+        let zoned = spec.at.0.to_zoned(target_info.zone.clone());
         let ago = sheet.age(spec.at.0);
         add(
             "what",
@@ -226,7 +226,7 @@ impl State {
         }
         let hold = |hold: &Hold| {
             let until = hold.until.as_ref().map_or("no end".to_owned(), |until| {
-                format!("until {}", ground.clock(until.0, sheet.now))
+                format!("until {}", target_info.clock(until.0, sheet.now))
             });
             let why = hold.reason.as_deref().unwrap_or("no reason was given");
             format!("{}, {until}: {why}", hold.owner)
@@ -296,7 +296,7 @@ impl State {
                 .as_ref()
                 .map(|to| format!(" to {}", to.name))
                 .unwrap_or_default();
-            let when = ground.clock(entry.spec.at.0, sheet.now);
+            let when = target_info.clock(entry.spec.at.0, sheet.now);
             Some(
                 text::line(&format!(
                     "revision {}  {when}  {who}  {:?}{to}",

@@ -100,7 +100,10 @@ fn line(sheet: &Sheet<'_>, scene: &Scene<'_>, selected: bool, shown: &Shown) -> 
         Standing::Doubted => cell("!", Role::Warning),
         Standing::Broken => cell(glyphs.degraded, Role::Error),
     };
-    let mut when = cell(scene.model.ground.clock(row.at, sheet.now), Role::Muted);
+    let mut when = cell(
+        scene.model.target_info.clock(row.at, sheet.now),
+        Role::Muted,
+    );
     if row.clock_disagrees {
         when.push((" ?".to_owned(), Role::Warning));
     }
@@ -129,7 +132,7 @@ fn line(sheet: &Sheet<'_>, scene: &Scene<'_>, selected: bool, shown: &Shown) -> 
 /// Returns the old and the new value, without the name of the component.
 fn change(sheet: &Sheet<'_>, scene: &Scene<'_>, shown: &Shown) -> Cell {
     let row = &shown.row;
-    let namespace = &scene.model.ground.namespace;
+    let namespace = &scene.model.target_info.namespace;
     let marked = |name: &Option<String>| {
         let name = name.as_ref();
         name.filter(|name| is_bad(scene.world, namespace, name))

@@ -2,7 +2,7 @@ use crate::engine::world::Event;
 use crate::subjects::release_pin::fixture::{self, pin, unready};
 use crate::tui::effect::{Answer, Effect};
 use crate::tui::screens::history::tests::{answer, opened, press, shop};
-use crate::tui::still::Still;
+use crate::tui::snapshot_test::SnapshotTest;
 
 #[test]
 fn golden_screens() {
@@ -42,14 +42,14 @@ fn what_is_not_deployed_says_so() {
     let mut world = shop();
     let gone = pin("checkout-service", "staging", "v1.2.3");
     world.pins(Event::Deleted(gone));
-    Still::of(world)
+    SnapshotTest::of(world)
         .keys("enter h")
         .shows("checkout-service is not deployed in staging");
 }
 
 #[test]
 fn revisions_that_cannot_be_read_say_why_in_the_pane_too() {
-    let still = Still::of(shop())
+    let still = SnapshotTest::of(shop())
         .keys("enter")
         .answer(|_| Answer::Revisions(Err("ana may not list auditentries".to_owned())));
     still
@@ -82,7 +82,7 @@ fn a_message_about_another_release_is_not_shown_beside_unknown() {
     moved.spec.release_ref.name = "checkout-service-v1.2.4".to_owned();
     moved.metadata.generation = Some(2);
     world.pins(Event::Applied(moved));
-    Still::of(world)
+    SnapshotTest::of(world)
         .keys("enter")
         .shows("Unknown")
         .hides("CrashLoopBackOff");

@@ -98,8 +98,8 @@ impl State {
             let end = pen.column() + release;
             match &cell {
                 None => {
-                    let ground = &scene.model.ground;
-                    let sign = match ground.left_out(&component.name, environment).is_some() {
+                    let target_info = &scene.model.target_info;
+                    let sign = match target_info.left_out(&component.name, environment).is_some() {
                         true => glyphs.unknown,
                         false => glyphs.nothing,
                     };

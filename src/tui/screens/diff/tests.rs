@@ -10,7 +10,7 @@ use crate::tui::effect::Half;
 use crate::tui::model::{self, Model};
 use crate::tui::screens::Screen;
 use crate::tui::screens::history::tests::{press, shop, tell};
-use crate::tui::still::{LARGE_SIZES, LOOKS, Still};
+use crate::tui::snapshot_test::{LARGE_SIZES, LOOKS, SnapshotTest};
 
 fn deployment(version: &str, pool: &str, replicas: u8) -> Value {
     json!({
@@ -97,8 +97,8 @@ pub(in crate::tui::screens) fn compare() -> Compare {
 }
 
 /// A screen with a diff in front, opened from the matrix.
-pub(in crate::tui::screens) fn opened(compare: Compare) -> Still {
-    let mut still = Still::of(shop());
+pub(in crate::tui::screens) fn opened(compare: Compare) -> SnapshotTest {
+    let mut still = SnapshotTest::of(shop());
     let effects = press(&mut still, "d");
     let ticket = asked(&effects).unwrap().0;
     answer(&mut still, ticket, Ok(Box::new(compare)));
@@ -112,7 +112,7 @@ fn asked(effects: &[Effect]) -> Option<(Ticket, &Comparison)> {
     })
 }
 
-fn answer(still: &mut Still, ticket: Ticket, found: Result<Box<Compare>, String>) {
+fn answer(still: &mut SnapshotTest, ticket: Ticket, found: Result<Box<Compare>, String>) {
     tell(still, model::Event::Answer(ticket, Answer::Compared(found)));
 }
 
@@ -378,7 +378,7 @@ fn what_is_copied_is_a_patch_and_a_command() {
 
 #[test]
 fn what_cannot_be_compared_says_why() {
-    let mut still = Still::of(shop());
+    let mut still = SnapshotTest::of(shop());
     let effects = press(&mut still, "d");
     let (ticket, _) = asked(&effects).unwrap();
     let screen = still.screen();

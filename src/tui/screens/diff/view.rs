@@ -11,7 +11,7 @@ use super::{Frame, Shown, Stage, State};
 use crate::engine::diff::{Change, Hunk, Identity, Kind, ObjectDiff, labels};
 use crate::text;
 use crate::tui::action::Action;
-use crate::tui::model::Ground;
+use crate::tui::model::TargetInfo;
 use crate::tui::pen::{Glyphs, Pen, Sheet};
 use crate::tui::screens::Scene;
 use crate::tui::theme::Role;
@@ -48,7 +48,7 @@ impl State {
 
     fn shown(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>, shown: &Shown) {
         let frame = Frame::of(sheet.width(), sheet.height(), self.split);
-        title(sheet, &scene.model.ground, shown, frame, self.as_of);
+        title(sheet, &scene.model.target_info, shown, frame, self.as_of);
         self.rule(sheet, shown, frame);
         let top = frame.title + 1;
         let height = sheet.height().saturating_sub(top);
@@ -324,7 +324,7 @@ fn cursor(pen: &mut Pen<'_>, glyphs: &Glyphs, selected: bool) {
 /// each was read.
 fn title(
     sheet: &mut Sheet<'_>,
-    ground: &Ground,
+    target_info: &TargetInfo,
     shown: &Shown,
     frame: Frame,
     as_of: Option<Timestamp>,
@@ -350,7 +350,7 @@ fn title(
         (&compare.after, "+", Role::Added, said),
     ];
     for (row, (half, sign, role, right)) in (0..).zip(rows) {
-        let time = ground.clock(as_of.unwrap_or(half.read), now);
+        let time = target_info.clock(as_of.unwrap_or(half.read), now);
         let mut pen = sheet.line(row);
         pen.skip(1)
             .put(sign, role)

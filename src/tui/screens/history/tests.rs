@@ -9,7 +9,7 @@ use crate::subjects::release_pin::fixture::{self, at, pin, release, world};
 use crate::tui::effect::Effect;
 use crate::tui::keymap;
 use crate::tui::model;
-use crate::tui::still::Still;
+use crate::tui::snapshot_test::SnapshotTest;
 use crate::tui::update::update;
 
 /// The shop for the tests of these screens: a component fails in production.
@@ -127,26 +127,26 @@ pub(in crate::tui::screens) fn revisions() -> Revisions<Pinned> {
 }
 
 /// The shop with the cursor on production, after these keys, with the revisions loaded.
-pub(in crate::tui::screens) fn opened(keys: &str) -> Still {
-    Still::of(shop())
+pub(in crate::tui::screens) fn opened(keys: &str) -> SnapshotTest {
+    SnapshotTest::of(shop())
         .keys(keys)
         .answer(|_| Answer::Revisions(Ok(Box::new(revisions()))))
 }
 
 /// Presses keys; returns the effects.
-pub(in crate::tui::screens) fn press(still: &mut Still, keys: &str) -> Vec<Effect> {
+pub(in crate::tui::screens) fn press(still: &mut SnapshotTest, keys: &str) -> Vec<Effect> {
     let keys = keymap::Key::sequence(keys).unwrap().into_iter();
     keys.flat_map(|key| tell(still, model::Event::Key(key.event())))
         .collect()
 }
 
 /// Passes an event to the model; returns the effects.
-pub(in crate::tui::screens) fn tell(still: &mut Still, event: model::Event) -> Vec<Effect> {
+pub(in crate::tui::screens) fn tell(still: &mut SnapshotTest, event: model::Event) -> Vec<Effect> {
     update(&mut still.model, &still.world, still.now, event)
 }
 
 /// Answers the last request for revisions.
-pub(in crate::tui::screens) fn answer(still: &mut Still, effects: &[Effect]) {
+pub(in crate::tui::screens) fn answer(still: &mut SnapshotTest, effects: &[Effect]) {
     let asked = effects.iter().rev().find_map(|effect| match effect {
         Effect::Revisions(ticket, _) => Some(*ticket),
         _ => None,

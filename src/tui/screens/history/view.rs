@@ -69,8 +69,8 @@ impl History {
     }
 
     fn list(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
-        let ground = &scene.model.ground;
-        let component = Key::new(&ground.namespace, &self.place.component);
+        let target_info = &scene.model.target_info;
+        let component = Key::new(&target_info.namespace, &self.place.component);
         let rows: Vec<&Row<Pinned>> = self.rows().collect();
         let all: Vec<&Row<Pinned>> = self.all().collect();
         if rows.is_empty() && !all.is_empty() {
@@ -93,7 +93,7 @@ impl History {
         };
         let longest = seen().filter_map(|(_, row)| known(row)).max();
         let now = sheet.now;
-        let clock = |at: Timestamp| ground.clock(at, now);
+        let clock = |at: Timestamp| target_info.clock(at, now);
         let today = seen().all(|(_, row)| match row {
             Row::Known(revision) => revision.created.is_none_or(|at| clock(at).len() <= 8),
             Row::Missing(_) => true,
@@ -126,7 +126,7 @@ impl History {
             let line = Line {
                 revision,
                 label: label(revision),
-                bad: name.is_some_and(|name| is_bad(scene.world, &ground.namespace, name)),
+                bad: name.is_some_and(|name| is_bad(scene.world, &target_info.namespace, name)),
                 when,
                 lasted,
                 selected,

@@ -155,18 +155,18 @@ pub(super) fn runs<'c>(
         };
         let component = component(pin);
         let cell = matrix::glance(world, columns, &component, column, pin, now);
-        let standing = (cell.health(), cell.behind.unwrap_or_default());
+        let summary = (cell.health(), cell.behind.unwrap_or_default());
         found.extend(
             columns
                 .names()
                 .get(column)
-                .map(|name| (column, name, standing)),
+                .map(|name| (column, name, summary)),
         );
     }
     found.sort_by_key(|(column, ..)| *column);
     found
         .into_iter()
-        .map(|(_, name, standing)| (name, standing))
+        .map(|(_, name, summary)| (name, summary))
         .collect()
 }
 
@@ -321,12 +321,12 @@ fn pin(sheet: &Sheet<'_>, scene: &Scene<'_>, columns: &Columns, pin: &Pin) -> Ve
 }
 
 fn holds(sheet: &Sheet<'_>, scene: &Scene<'_>, pin: &Pin) -> Cell {
-    let ground = &scene.model.ground;
+    let target_info = &scene.model.target_info;
     let words = |hold: &Hold| {
         let mut words = hold.owner.clone();
         if let Some(until) = &hold.until {
             sheet.turn(until.0);
-            words += &format!(" until {}", ground.clock(until.0, sheet.now));
+            words += &format!(" until {}", target_info.clock(until.0, sheet.now));
         }
         if let Some(reason) = &hold.reason {
             words += &format!(": {reason}");

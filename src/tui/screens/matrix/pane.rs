@@ -13,7 +13,7 @@ use crate::subjects::release_pin::past::{Change, Recorded};
 use crate::subjects::release_pin::revisions::Made;
 use crate::subjects::release_pin::rows::Pin;
 use crate::text;
-use crate::tui::model::Ground;
+use crate::tui::model::TargetInfo;
 use crate::tui::pen::Sheet;
 use crate::tui::roster::Roster;
 use crate::tui::screens::Scene;
@@ -41,7 +41,7 @@ pub fn view(state: &State, sheet: &mut Sheet<'_>, scene: &Scene<'_>, roster: &Ro
             made,
             changed,
             travel.at,
-            &scene.model.ground,
+            &scene.model.target_info,
             sheet.now,
         );
         put(sheet, width, said);
@@ -77,12 +77,12 @@ pub(in crate::tui::screens) fn sentences(
     component: &Key,
     made: Cause<'_>,
 ) -> Vec<(String, Role)> {
-    let (world, ground) = (scene.world, &scene.model.ground);
+    let (world, target_info) = (scene.world, &scene.model.target_info);
     let environment = columns.names().get(column).map_or("", |name| &**name);
     let cell = matrix::cell(world, columns, component, column, sheet.now);
     let pin = world.pin_of(component, environment);
     let (Some(cell), Some(pin)) = (cell, pin) else {
-        if let Some(pin) = ground.left_out(&component.name, environment) {
+        if let Some(pin) = target_info.left_out(&component.name, environment) {
             return vec![(left_out(pin), Role::Unknown)];
         }
         let newest = world.releases_of(component).next();
@@ -97,11 +97,11 @@ pub(in crate::tui::screens) fn sentences(
             Role::Muted,
         )];
     };
-    let mut said = vec![(what(&cell, made, ground, sheet.now), Role::Text)];
+    let mut said = vec![(what(&cell, made, target_info, sheet.now), Role::Text)];
     said.extend(wrong(&cell, pin));
-    said.extend(holds(&cell, ground, sheet.now));
+    said.extend(holds(&cell, target_info, sheet.now));
     said.push((
-        way_back(&cell, world, component, ground, sheet.now),
+        way_back(&cell, world, component, target_info, sheet.now),
         Role::Muted,
     ));
     said.push((made_of(&cell, world, component, pin), Role::Muted));
@@ -109,10 +109,10 @@ pub(in crate::tui::screens) fn sentences(
 }
 
 /// Names the effective release, since when, and who made it effective.
-fn what(cell: &Cell<'_>, made: Cause<'_>, ground: &Ground, now: Timestamp) -> String {
+fn what(cell: &Cell<'_>, made: Cause<'_>, target_info: &TargetInfo, now: Timestamp) -> String {
     let known = made.and_then(Result::ok);
     let since = cell.since.or(known.and_then(|made| made.since));
-    let since = since.map(|since| format!(" since {}", ground.clock(since, now)));
+    let since = since.map(|since| format!(" since {}", target_info.clock(since, now)));
     let mut words = format!("{}{}", cell.label, since.unwrap_or_default());
     match made {
         None => words += " (loading who made it effective)",
@@ -130,7 +130,7 @@ fn what(cell: &Cell<'_>, made: Cause<'_>, ground: &Ground, now: Timestamp) -> St
     }
     if let Some(hold) = known.and_then(|made| made.ended.as_ref()) {
         let until = hold.until.as_ref();
-        let until = until.map(|until| format!(" at {}", ground.clock(until.0, now)));
+        let until = until.map(|until| format!(" at {}", target_info.clock(until.0, now)));
         let until = until.unwrap_or_default();
         words += &format!("; effective since the hold of {} ended{until}", hold.owner);
     }
@@ -216,11 +216,13 @@ fn failure(health: Health, (reason, message): (&str, &str)) -> String {
     }
 }
 
-fn holds(cell: &Cell<'_>, ground: &Ground, now: Timestamp) -> Vec<(String, Role)> {
+fn holds(cell: &Cell<'_>, target_info: &TargetInfo, now: Timestamp) -> Vec<(String, Role)> {
     let hold = |hold: &crate::api::pin::Hold| {
         let until = match &hold.until {
-            Some(until) if until.0 <= now => format!(", expired {}", ground.clock(until.0, now)),
-            Some(until) => format!(" until {}", ground.clock(until.0, now)),
+            Some(until) if until.0 <= now => {
+                format!(", expired {}", target_info.clock(until.0, now))
+            }
+            Some(until) => format!(" until {}", target_info.clock(until.0, now)),
             None => ", without an end".to_owned(),
         };
         let why = hold.reason.as_deref().map(|why| format!(": \"{why}\""));
@@ -244,7 +246,7 @@ fn way_back(
     cell: &Cell<'_>,
     world: &World,
     component: &Key,
-    ground: &Ground,
+    target_info: &TargetInfo,
     now: Timestamp,
 ) -> String {
     let mut words = match &cell.good {
@@ -252,7 +254,7 @@ fn way_back(
         Some(good) => {
             let ran = good.until.map(|until| {
                 let ran = text::age(until.duration_since(good.since).as_secs());
-                format!(" (ran {ran}, until {})", ground.clock(until, now))
+                format!(" (ran {ran}, until {})", target_info.clock(until, now))
             });
             format!("Last good {}{}", good.label, ran.unwrap_or_default())
         }
@@ -297,10 +299,10 @@ fn past(
     made: Option<&Change>,
     changed: &[Change],
     at: Timestamp,
-    ground: &Ground,
+    target_info: &TargetInfo,
     now: Timestamp,
 ) -> Vec<(String, Role)> {
-    let moment = ground.clock(at, now);
+    let moment = target_info.clock(at, now);
     let mut said = Vec::new();
     match ran {
         Recorded::NotYet => {
@@ -308,7 +310,7 @@ fn past(
             said.push((words, Role::Unknown));
         }
         Recorded::Deleted(last) => {
-            let last = ground.clock(last, now);
+            let last = target_info.clock(last, now);
             let words = format!(
                 "At {moment}: not known. Its ReleasePin was deleted at some time after {last}, its last recorded change."
             );
@@ -325,7 +327,7 @@ fn past(
                 let did = change.action.map_or("changed", done);
                 let actor = change.actor.as_deref().unwrap_or("somebody");
                 let why = change.reason.as_deref().map(|why| format!(": \"{why}\""));
-                let when = ground.clock(change.at, now);
+                let when = target_info.clock(change.at, now);
                 format!(", {did} by {actor} at {when}{}", why.unwrap_or_default())
             });
             let words = format!(
@@ -335,7 +337,7 @@ fn past(
             );
             said.push((words, Role::Text));
             said.extend(health_then(&cell));
-            said.extend(holds(&cell, ground, at));
+            said.extend(holds(&cell, target_info, at));
         }
     }
     said.extend(changed.iter().map(|change| {

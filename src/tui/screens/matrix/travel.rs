@@ -92,8 +92,8 @@ impl State {
             .zip(self.place())
             .ok_or_else(|| "select a component first".to_owned())?;
         let then = travel.past.then(turn.world, roster.columns(), travel.at);
-        let component = Key::new(&turn.ground.namespace, &place.component);
-        let moment = turn.ground.clock(travel.at, turn.now);
+        let component = Key::new(&turn.target_info.namespace, &place.component);
+        let moment = turn.target_info.clock(travel.at, turn.now);
         Ok((then, place, component, moment))
     }
 
@@ -118,7 +118,7 @@ impl State {
         };
         let to = release(self.column)?;
         let before = columns.and_then(|columns| {
-            let namespace = &turn.ground.namespace;
+            let namespace = &turn.target_info.namespace;
             columns.before(namespace, self.column)
         });
         let before = before.ok_or_else(|| {

@@ -9,7 +9,7 @@ use crate::subjects::release_pin::matrix::{Cell, Columns, Health};
 use crate::subjects::release_pin::past::Recorded;
 use crate::text;
 use crate::tui::action::Action;
-use crate::tui::model::Standing;
+use crate::tui::model::RepositoryInfo;
 use crate::tui::pen::{Glyphs, Pen, Sheet};
 use crate::tui::roster::{Seen, Sort};
 use crate::tui::screens::Scene;
@@ -207,13 +207,13 @@ impl State {
         row: &Seen<'_>,
     ) {
         let (glyphs, world) = (sheet.glyphs, scene.world);
-        let ground = &scene.model.ground;
+        let target_info = &scene.model.target_info;
         let is_left_out = |column: usize| {
             let name = columns
                 .names()
                 .get(column)
                 .filter(|_| self.travel.is_none());
-            name.is_some_and(|name| ground.left_out(&row.key.name, name).is_some())
+            name.is_some_and(|name| target_info.left_out(&row.key.name, name).is_some())
         };
         let recorded = self.cells(world, columns, row.key, sheet.now);
         let cells: Vec<Option<Cell<'_>>> =
@@ -245,7 +245,7 @@ impl State {
             })
             .collect();
         let tints = tints(&cells);
-        let name = match (row.marked, row.standing.worst) {
+        let name = match (row.marked, row.summary.worst) {
             (true, _) => Role::Marked,
             (false, Health::Degraded | Health::Missing) => Role::Degraded,
             (false, _) => Role::Text,
@@ -445,7 +445,7 @@ fn tints(cells: &[Option<Cell<'_>>]) -> Vec<Role> {
 
 /// Draws the reason why a past time has no rows.
 fn nothing_then(sheet: &mut Sheet<'_>, scene: &Scene<'_>, travel: &Travel) {
-    let clock = |at| scene.model.ground.clock(at, sheet.now);
+    let clock = |at| scene.model.target_info.clock(at, sheet.now);
     let begins = travel.past.begins().map(|begins| {
         let begins = clock(begins);
         format!("; the audit trail begins at {begins}")
@@ -463,19 +463,19 @@ fn nothing_then(sheet: &mut Sheet<'_>, scene: &Scene<'_>, travel: &Travel) {
 /// Draws the reason why the matrix is empty.
 fn nothing(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let world = scene.world;
-    let ground = &scene.model.ground;
-    let namespace = &ground.namespace;
-    let aimed = |line: &str| ground.aimed(line.to_owned());
-    let is_plain = |repository: &&Standing| {
-        let stands = repository.stands.as_ref();
-        stands.is_some_and(|stands| stands.plain)
+    let target_info = &scene.model.target_info;
+    let namespace = &target_info.namespace;
+    let aimed = |line: &str| target_info.aimed(line.to_owned());
+    let is_plain = |repository: &&RepositoryInfo| {
+        let work_tree = repository.work_tree.as_ref();
+        work_tree.is_some_and(|work_tree| work_tree.plain)
     };
     let kinds: Vec<&str> = world
         .sources()
         .filter_map(|source| Some(world.kind(source)?.kind.as_str()))
         .collect();
     let words = match world.freshness(Source::RELEASE_PINS) {
-        Freshness::Live if let Some(plain) = ground.repository.as_ref().filter(is_plain) => vec![
+        Freshness::Live if let Some(plain) = target_info.repository.as_ref().filter(is_plain) => vec![
             format!(
                 "{} has no objects of bowline's kinds: {}",
                 plain.directory,
@@ -492,7 +492,7 @@ fn nothing(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         Freshness::Absent => vec![
             format!(
                 "{} does not have bowline's kinds: {}",
-                ground.target,
+                target_info.name,
                 world.absent_kinds().join(", ")
             ),
             "nothing is wrong with the cluster: bowline is not installed there, or only in part".to_owned(),

@@ -42,8 +42,8 @@ pub(super) fn objects(
         (Prepared::Mark(_), _) => return None,
         (_, Shown::Rendering) => one("the changes are being rendered", Role::Muted),
         (_, Shown::Failed(why)) => one(why, Role::Error),
-        (Prepared::Moves(draft), Shown::Diffs(diffs)) => {
-            let changed = changed(&draft.plan, diffs, arrow, columns);
+        (Prepared::Moves(action_plan), Shown::Diffs(diffs)) => {
+            let changed = changed(&action_plan.plan, diffs, arrow, columns);
             changed.unwrap_or_else(|| one("no object changes in the environment", Role::Muted))
         }
     })
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
     use crate::git::commit::FileEdit;
     use crate::tui::screens::Screen;
-    use crate::tui::still::{Still, rolled_back};
+    use crate::tui::snapshot_test::{SnapshotTest, rolled_back};
 
     #[test]
     fn the_lines_of_the_files_stand_with_the_objects_that_they_change() {
@@ -294,10 +294,10 @@ mod tests {
             operation: "x".to_owned(),
             message: "roll back\n".to_owned(),
             edits: vec![edit],
-            grounds: Default::default(),
+            facts: Default::default(),
             warnings: vec!["somebody should know".to_owned(); 5],
         };
-        let mut still = rolled_back(Still::fleet().keys("R"));
+        let mut still = rolled_back(SnapshotTest::fleet().keys("R"));
         let Some(Screen::Plan(state)) = still.model.stack.last_mut() else {
             panic!("no plan is in front");
         };

@@ -11,8 +11,8 @@ use crate::engine::plan::Change;
 use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::actions::gc::Collection;
 use crate::subjects::release_pin::actions::mark::Marking;
-use crate::subjects::release_pin::desk::Order as Move;
 use crate::subjects::release_pin::matrix::{self, Columns};
+use crate::subjects::release_pin::planner::Order as Move;
 use crate::subjects::release_pin::rollout::Rollout;
 use crate::text;
 use crate::tui::order::{Order, Prepared};
@@ -75,8 +75,8 @@ pub(super) fn head(state: &State, sight: &Sight<'_>, prepared: &Prepared) -> Hea
         head.block("dropped", words, Role::Warning);
     }
     match prepared {
-        Prepared::Moves(draft) => {
-            match draft.plan.changes.as_slice() {
+        Prepared::Moves(action_plan) => {
+            match action_plan.plan.changes.as_slice() {
                 [change] => one(&mut head, state, sight, prepared, change),
                 changes => {
                     head.set = changes
@@ -88,7 +88,7 @@ pub(super) fn head(state: &State, sight: &Sight<'_>, prepared: &Prepared) -> Hea
                     }
                 }
             }
-            for note in &draft.notes {
+            for note in &action_plan.notes {
                 head.block("warning", note.clone(), Role::Warning);
             }
         }
@@ -138,7 +138,7 @@ fn one(head: &mut Head, state: &State, sight: &Sight<'_>, prepared: &Prepared, c
         |hold: &Hold| before.is_some_and(|pin| pin.holds.iter().any(|known| known.id == hold.id));
     for hold in change.holds.iter().filter(|hold| !known(hold)) {
         let until = match &hold.until {
-            Some(until) => format!("until {}", sight.ground.clock(until.0, sight.now)),
+            Some(until) => format!("until {}", sight.target_info.clock(until.0, sight.now)),
             None => "no end".to_owned(),
         };
         let words = format!(

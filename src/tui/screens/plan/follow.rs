@@ -48,11 +48,11 @@ impl State {
             return;
         };
         self.stale = match (&**prepared, &self.order) {
-            (Prepared::Moves(draft), _) => {
-                let unmade = draft
+            (Prepared::Moves(action_plan), _) => {
+                let unmade = action_plan
                     .unmade()
                     .and_then(|made| made.metadata.name.as_deref());
-                stale::of_plan(turn.world, &draft.plan, unmade, turn.now)
+                stale::of_plan(turn.world, &action_plan.plan, unmade, turn.now)
             }
             (Prepared::Mark(marking), _) => {
                 stale::of_marking(turn.world, marking).into_iter().collect()

@@ -30,11 +30,11 @@ impl Outcome {
     pub fn of(prepared: &Prepared, became: &Became) -> Self {
         let mut outcome = Self::default();
         match (prepared, became) {
-            (Prepared::Moves(draft), Became::Moved(results)) => {
-                for (change, result) in draft.plan.changes.iter().zip(results) {
+            (Prepared::Moves(action_plan), Became::Moved(results)) => {
+                for (change, result) in action_plan.plan.changes.iter().zip(results) {
                     let place = format!("{} in {}", change.name, change.environment);
                     let to = &change.to.name;
-                    let changed = match draft.plan.action {
+                    let changed = match action_plan.plan.action {
                         Action::Pin => format!("pinned {place} at {to}"),
                         Action::Unpin => format!("unpinned {place}, which runs {to}"),
                         _ => format!("{place} now runs {to}"),
@@ -128,8 +128,12 @@ impl Outcome {
                 self.hints.extend(error.hint());
             }
         }
-        if let (Prepared::Moves(draft), true) = (prepared, committed.observed) {
-            let changed = draft.plan.changes.iter().filter(|change| !change.unchanged);
+        if let (Prepared::Moves(action_plan), true) = (prepared, committed.observed) {
+            let changed = action_plan
+                .plan
+                .changes
+                .iter()
+                .filter(|change| !change.unchanged);
             let rolling = changed.map(|change| {
                 let revision = change.generation().unwrap_or_default() + 1;
                 Rolling::new(change.key(), revision, &change.to.name)
@@ -201,7 +205,7 @@ pub(super) fn already(prepared: &Prepared) -> &'static str {
             Verdict::Bad => "Already marked bad",
             Verdict::Good => "Already marked good",
         },
-        Prepared::Moves(draft) => match draft.plan.action {
+        Prepared::Moves(action_plan) => match action_plan.plan.action {
             Action::Pin => "Already pinned with the same hold",
             Action::Unpin => "Already unpinned",
             Action::Undo => "Nothing to undo: it is already as it was before",
@@ -214,13 +218,13 @@ pub(super) fn already(prepared: &Prepared) -> &'static str {
 mod tests {
     use super::*;
     use crate::engine::plan::Plan;
-    use crate::subjects::release_pin::desk::Draft;
     use crate::subjects::release_pin::fixture;
+    use crate::subjects::release_pin::planner::ActionPlan;
 
     /// Returns a plan of an action that leaves cart at its release.
     fn prepared(action: Action) -> Prepared {
         let change = fixture::change("cart", "staging", "cart-v2");
-        Prepared::Moves(Box::new(Draft::of(Plan {
+        Prepared::Moves(Box::new(ActionPlan::of(Plan {
             action,
             operation: "one".to_owned(),
             at: fixture::now(),

@@ -13,7 +13,7 @@ use crate::text;
 use crate::tui::action::{Action, Mode};
 use crate::tui::confirm::Confirmation;
 use crate::tui::hints;
-use crate::tui::model::{Ground, Look, Turn};
+use crate::tui::model::{Look, TargetInfo, Turn};
 use crate::tui::order::Prepared;
 use crate::tui::pen::Sheet;
 use crate::tui::screens::Scene;
@@ -42,7 +42,7 @@ pub(super) type Part = (String, Vec<Spans>);
 /// The input of a page, and its size.
 pub(super) struct Sight<'a> {
     pub(super) world: &'a World,
-    pub(super) ground: &'a Ground,
+    pub(super) target_info: &'a TargetInfo,
     pub(super) look: &'a Look,
     pub(super) tasks: &'a [Task],
     pub(super) now: Timestamp,
@@ -56,7 +56,7 @@ impl<'a> Sight<'a> {
     pub(super) fn of_turn(turn: &Turn<'a>) -> Self {
         Self {
             world: turn.world,
-            ground: turn.ground,
+            target_info: turn.target_info,
             look: turn.look,
             tasks: turn.tasks,
             now: turn.now,
@@ -69,7 +69,7 @@ impl<'a> Sight<'a> {
         let model = scene.model;
         Self {
             world: scene.world,
-            ground: &model.ground,
+            target_info: &model.target_info,
             look: &model.look,
             tasks: &model.tasks,
             now: sheet.now,
@@ -166,7 +166,7 @@ impl Page {
                 }
                 let keymap = &sight.look.keymap;
                 let refusals = refused.refusals.iter();
-                let hints = refusals.filter_map(|one| hints::of(one, keymap, sight.ground));
+                let hints = refusals.filter_map(|one| hints::of(one, keymap, sight.target_info));
                 for hint in hints.chain(refused.hints.iter().cloned()) {
                     page.scrolls(sight.label("hint", &hint, Role::Text));
                 }
@@ -290,7 +290,9 @@ impl Page {
         }
         self.message(state, sight, confirmation);
         let reason = state.typed_reason();
-        let same = state.order.aimed(reason.as_deref(), &sight.ground.address);
+        let same = state
+            .order
+            .aimed(reason.as_deref(), &sight.target_info.address);
         let same = sight.label("same as", &same, Role::Muted);
         self.rule = self.fixed() + 2 <= height;
         let mut below = true;

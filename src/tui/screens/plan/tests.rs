@@ -7,8 +7,8 @@ use crate::api::ReleasePin;
 use crate::engine::plan::Asked;
 use crate::engine::world::Event as Told;
 use crate::subjects::release_pin::actions::promote::{self, Promote};
-use crate::subjects::release_pin::desk::Draft;
 use crate::subjects::release_pin::fixture::{outcomes, pin, release, unready};
+use crate::subjects::release_pin::planner::ActionPlan;
 use crate::subjects::release_pin::rules::Refusal;
 use crate::tui::action::{Action, Mode};
 use crate::tui::effect::{Answer, Became, Effect, Previews, Refused};
@@ -16,24 +16,24 @@ use crate::tui::keymap::Key;
 use crate::tui::model::{Event, Level};
 use crate::tui::order::Prepared;
 use crate::tui::screens::Screen;
-use crate::tui::still::{LARGE_SIZES, LOOKS, Still, rolled_back};
+use crate::tui::snapshot_test::{LARGE_SIZES, LOOKS, SnapshotTest, rolled_back};
 use crate::tui::tasks;
 use crate::tui::update::update;
 
-fn plan(still: &Still) -> &State {
+fn plan(still: &SnapshotTest) -> &State {
     match still.model.front() {
         Screen::Plan(state) => state,
         other => panic!("no plan is in front but {}", other.title()),
     }
 }
 
-fn asking() -> Still {
-    rolled_back(Still::fleet().keys("R"))
+fn asking() -> SnapshotTest {
+    rolled_back(SnapshotTest::fleet().keys("R"))
 }
 
 /// A plan that a key confirms: a mark that needs no reason.
-fn keyed() -> Still {
-    let still = Still::fleet().keys("A");
+fn keyed() -> SnapshotTest {
+    let still = SnapshotTest::fleet().keys("A");
     let marking = {
         let command = crate::subjects::release_pin::actions::mark::Mark {
             release: "checkout-service-v1.2.3".to_owned(),
@@ -67,12 +67,12 @@ fn moved_by(user: &str) -> ReleasePin {
     pin
 }
 
-fn tell_world(mut still: Still, pin: ReleasePin) -> Still {
+fn tell_world(mut still: SnapshotTest, pin: ReleasePin) -> SnapshotTest {
     still.world.pins(Told::Applied(pin));
     still.tell(Event::World(Vec::new()))
 }
 
-fn applies(still: &Still) -> usize {
+fn applies(still: &SnapshotTest) -> usize {
     let effects = still.effects.iter();
     effects
         .filter(|effect| matches!(effect, Effect::Apply(..)))
@@ -96,7 +96,7 @@ fn the_footer_of_a_plan_that_a_key_confirms_says_what_the_keys_do() {
 
 #[test]
 fn the_footer_the_help_and_the_plan_agree_in_every_stage() {
-    let refused = |still: Still| {
+    let refused = |still: SnapshotTest| {
         still.answer(|_| {
             Answer::Planned(Err(Refused {
                 why: vec!["held".to_owned()],
@@ -112,8 +112,8 @@ fn the_footer_the_help_and_the_plan_agree_in_every_stage() {
     };
     let confirmed = || asking().keys("\"production late\"").keys("enter");
     for (what, still) in [
-        ("planning", Still::fleet().keys("R")),
-        ("refused", refused(Still::fleet().keys("R"))),
+        ("planning", SnapshotTest::fleet().keys("R")),
+        ("refused", refused(SnapshotTest::fleet().keys("R"))),
         ("typed", asking()),
         ("editor", asking().keys("ctrl-e")),
         ("key", keyed()),
@@ -166,18 +166,18 @@ fn every_key_before_the_plan_is_drawn_is_dropped_and_counted() {
         ("g g", "2 keys were ignored"),
         (": q enter tab", "4 keys were ignored"),
     ] {
-        let still = Still::fleet().keys("R").keys(keys).shows(counted);
+        let still = SnapshotTest::fleet().keys("R").keys(keys).shows(counted);
         let still = rolled_back(still).shows(counted).keys("enter");
         let still = still.shows("type production to confirm");
         assert_eq!(applies(&still), 0, "{keys}");
     }
-    Still::fleet()
+    SnapshotTest::fleet()
         .keys("R y y")
         .tell(Event::Paste("production".to_owned()))
         .shows("2 keys and 1 pasted text were ignored: typed before the plan was shown");
     // The keys that leave it work.
     assert!(matches!(
-        Still::fleet().keys("R y esc").model.front(),
+        SnapshotTest::fleet().keys("R y esc").model.front(),
         Screen::Matrix(_)
     ));
 }
@@ -205,7 +205,7 @@ fn an_open_plan_names_the_fact_that_changed_and_plans_again_with_the_typed_text(
     // Enter does not apply the plan.
     let still = still.keys("enter").shows("out of date: ctrl-r plans again");
     assert_eq!(applies(&still), 0);
-    let tickets = |still: &Still| plan(still).ticket;
+    let tickets = |still: &SnapshotTest| plan(still).ticket;
     let before = tickets(&still);
     let still = still.keys("ctrl-r").shows("Planning...");
     assert!(tickets(&still) > before);
@@ -444,8 +444,8 @@ fn a_plan_that_is_out_of_date_shows_no_health_of_another_release() {
 }
 
 /// A plan that promotes two components to production.
-fn set() -> Still {
-    let still = Still::fleet().keys("h * P");
+fn set() -> SnapshotTest {
+    let still = SnapshotTest::fleet().keys("h * P");
     let asked = Asked {
         operation: "one".to_owned(),
         now: still.now,
@@ -461,7 +461,7 @@ fn set() -> Still {
         skip_path: false,
     };
     let plan = promote::plan(&still.world, &command, &asked).unwrap();
-    let prepared = Prepared::Moves(Box::new(Draft::of(plan)));
+    let prepared = Prepared::Moves(Box::new(ActionPlan::of(plan)));
     let shown = Box::new(prepared.clone());
     still
         .answer(|_| Answer::Planned(Ok(Box::new(prepared.into()))))
@@ -502,7 +502,7 @@ fn a_small_screen_cuts_the_middle_of_names_and_not_the_rows() {
 #[test]
 fn a_rollback_that_knows_no_good_release_offers_the_revisions_if_there_are_several() {
     for (revisions, shown) in [(1, "no earlier release"), (2, "matrix > revisions")] {
-        let mut still = Still::fleet();
+        let mut still = SnapshotTest::fleet();
         let mut pin = pin("checkout-service", "production", "v1.2.3");
         pin.metadata.generation = Some(revisions);
         still.world.pins(Told::Applied(pin));

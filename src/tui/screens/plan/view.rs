@@ -31,7 +31,7 @@ impl State {
                 true => "from live data",
                 false => "from stale data",
             };
-            let clock = scene.model.ground.clock(self.opened, sheet.now);
+            let clock = scene.model.target_info.clock(self.opened, sheet.now);
             let mut pen = sheet.line(0);
             put(&mut pen, title);
             pen.right(&format!("  plan of {clock}, {live} "), Role::Muted);

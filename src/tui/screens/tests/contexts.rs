@@ -2,15 +2,15 @@
 
 use super::{copied, still};
 use crate::tui::effect::{Answer, Destination, Effect};
-use crate::tui::still::{Still, known};
+use crate::tui::snapshot_test::{SnapshotTest, known};
 
-fn contexts() -> Still {
+fn contexts() -> SnapshotTest {
     let mut still = still();
     let mut audited = known("audit");
     audited.readonly = true;
     let mut us = known("prod-us");
     us.protected = true;
-    still.model.ground.contexts = vec![audited, known("prod-eu"), us, known("staging")];
+    still.model.target_info.contexts = vec![audited, known("prod-eu"), us, known("staging")];
     still.keys("g x").answer(|effect| {
         assert!(matches!(effect, Effect::Namespaces(_)));
         Answer::Namespaces(Ok(vec!["pay".into(), "shop".into()]))

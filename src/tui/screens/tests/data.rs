@@ -16,7 +16,7 @@ use crate::subjects::release_pin::fixture::{at, outcomes, pin, release, unready}
 use crate::subjects::release_pin::kind::KIND;
 use crate::tui::effect::Record;
 use crate::tui::order::Prepared;
-use crate::tui::still::fleet;
+use crate::tui::snapshot_test::fleet;
 
 /// Returns a release with a size, an image and a content hash.
 fn dressed(component: &str, version: &str, minute: u8) -> PartialObjectMeta<Release> {

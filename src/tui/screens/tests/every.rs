@@ -7,14 +7,14 @@ use crate::tui::keymap::Keymap;
 use crate::tui::model::Event;
 use crate::tui::screens::diff;
 use crate::tui::screens::history::tests::opened;
-use crate::tui::still::{Still, rolled_back};
+use crate::tui::snapshot_test::{SnapshotTest, rolled_back};
 use crate::tui::tasks::Target;
 
 use super::data::record;
 use super::{copied, still, with_tasks};
 
 /// Returns all screens, each with some content.
-fn screens() -> Vec<(&'static str, Still)> {
+fn screens() -> Vec<(&'static str, SnapshotTest)> {
     let audit = || {
         still()
             .keys("g a")
@@ -25,7 +25,7 @@ fn screens() -> Vec<(&'static str, Still)> {
         .answer(|_| Answer::Described(Ok("kind: Release\n".to_owned())));
     let mut log = with_tasks(still());
     for logged in &mut log.model.log {
-        logged.aim(&Target::of(&log.model.ground));
+        logged.aim(&Target::of(&log.model.target_info));
     }
     vec![
         ("matrix", still()),
@@ -42,7 +42,7 @@ fn screens() -> Vec<(&'static str, Still)> {
         ("log", log.keys("g l")),
         ("contexts", still().keys("g x")),
         ("diff", diff::tests::opened(diff::tests::compare())),
-        ("plan", rolled_back(Still::fleet().keys("R"))),
+        ("plan", rolled_back(SnapshotTest::fleet().keys("R"))),
         ("held", refused(held())),
         ("bad", refused(bad())),
         ("no pin", refused(no_pin())),
@@ -55,13 +55,13 @@ fn screens() -> Vec<(&'static str, Still)> {
 }
 
 /// Returns the screen of a plan that a rule refuses.
-fn refused(refusal: Refusal) -> Still {
+fn refused(refusal: Refusal) -> SnapshotTest {
     let refused = Refused {
         why: vec![refusal.to_string()],
         refusals: vec![refusal],
         ..Refused::default()
     };
-    Still::fleet()
+    SnapshotTest::fleet()
         .keys("R")
         .answer(|_| Answer::Planned(Err(refused)))
 }
@@ -279,7 +279,7 @@ fn a_list_of_texts_says_that_it_has_no_fields() {
 
 #[test]
 fn namespaces_are_asked_for_once_while_their_name_is_typed() {
-    let asked = |still: &Still| {
+    let asked = |still: &SnapshotTest| {
         let effects = still.effects.iter();
         effects
             .filter(|effect| matches!(effect, Effect::Namespaces(_)))

@@ -7,7 +7,7 @@ use ratatui::layout::Size;
 
 use super::still;
 use crate::tui::effect::Answer;
-use crate::tui::still::Still;
+use crate::tui::snapshot_test::SnapshotTest;
 use crate::tui::terminal::Terminal;
 use crate::tui::terminal::modes::Options;
 use crate::tui::view::view_noting;
@@ -27,7 +27,7 @@ impl Write for Wire {
 }
 
 /// Returns the addresses of the links, in the order of the bytes.
-fn leads(still: &Still) -> Vec<String> {
+fn leads(still: &SnapshotTest) -> Vec<String> {
     let (width, height) = still.model.size;
     let wire = Wire::default();
     let options = Options::of("xterm-256color", false, false).unwrap();
@@ -49,7 +49,7 @@ fn leads(still: &Still) -> Vec<String> {
     found
 }
 
-fn described(yaml: &str) -> Still {
+fn described(yaml: &str) -> SnapshotTest {
     let yaml = yaml.to_owned();
     still()
         .keys("g r enter")

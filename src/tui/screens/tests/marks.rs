@@ -6,7 +6,7 @@ use super::data::shop;
 use super::still;
 use crate::engine::world::Event;
 use crate::subjects::release_pin::fixture::pin;
-use crate::tui::still::Still;
+use crate::tui::snapshot_test::SnapshotTest;
 
 #[test]
 fn a_hold_that_has_ended_is_shown_as_expired() {
@@ -18,7 +18,7 @@ fn a_hold_that_has_ended_is_shown_as_expired() {
     }]))
     .unwrap();
     world.pins(Event::Applied(held));
-    let still = Still::of(world).hides("⚓").shows("v3.0.9 †");
+    let still = SnapshotTest::of(world).hides("⚓").shows("v3.0.9 †");
     let still = still.keys("g g j j").shows("ledger in production");
     let still = still.shows("Held by mei, expired 13:00:00");
     still.keys("g p").shows("† expired");

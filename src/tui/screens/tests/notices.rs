@@ -5,7 +5,7 @@ use crate::tui::effect::Answer;
 use crate::tui::model::{Event, Level};
 use crate::tui::pen;
 use crate::tui::screens::history::tests::opened;
-use crate::tui::still::{SIZES, Still, rolled_back};
+use crate::tui::snapshot_test::{SIZES, SnapshotTest, rolled_back};
 use crate::tui::update::say;
 
 use super::data::{record, shop};
@@ -17,7 +17,7 @@ fn a_message_goes_away_by_itself_and_hides_no_key() {
         (Level::Warning, "14:00:13"),
         (Level::Error, "14:00:33"),
     ] {
-        let mut still = Still::fleet();
+        let mut still = SnapshotTest::fleet();
         let now = still.now;
         say(&mut still.model, now, level, "tom changed cart in staging");
         let mut still = still.shows("tom changed cart").shows("P promote");
@@ -30,7 +30,7 @@ fn a_message_goes_away_by_itself_and_hides_no_key() {
 
 #[test]
 fn a_message_covers_nothing_of_the_screen() {
-    let still = rolled_back(Still::fleet().keys("R"));
+    let still = rolled_back(SnapshotTest::fleet().keys("R"));
     let still = still.keys("alt-y").shows("on the clipboard");
     still
         .shows("type production and why")
@@ -40,7 +40,7 @@ fn a_message_covers_nothing_of_the_screen() {
 
 #[test]
 fn every_mistake_of_the_users_files_is_a_line() {
-    let mut still = Still::fleet();
+    let mut still = SnapshotTest::fleet();
     let now = still.now;
     let faults = [
         "keymap.toml:1:1: one is wrong",
@@ -55,7 +55,7 @@ fn every_mistake_of_the_users_files_is_a_line() {
 
 #[test]
 fn in_ascii_nothing_else_is_drawn() {
-    let world = || Still::of(shop());
+    let world = || SnapshotTest::of(shop());
     let long = "\"caf\u{e9} \u{754c}\"";
     let audit = world()
         .keys("g a")
@@ -66,7 +66,7 @@ fn in_ascii_nothing_else_is_drawn() {
         ("marked", world().keys("* g")),
         ("filter", world().keys("/").keys(long)),
         ("choice", world().keys("H")),
-        ("plan", rolled_back(Still::fleet().keys("R"))),
+        ("plan", rolled_back(SnapshotTest::fleet().keys("R"))),
         ("releases", world().keys("g r")),
         ("pins", world().keys("g p c")),
         ("gc", world().keys("g c")),
@@ -88,20 +88,20 @@ fn in_ascii_nothing_else_is_drawn() {
 
 #[test]
 fn the_sorted_column_has_an_arrow() {
-    let still = Still::fleet().shows("COMPONENT\u{25b2}");
+    let still = SnapshotTest::fleet().shows("COMPONENT\u{25b2}");
     let still = still.keys("S").shows("COMPONENT\u{25bc}");
     still.keys("s").shows("BY HEALTH\u{25bc}");
-    let releases = Still::of(shop()).keys("g r").shows("MADE\u{25b2}");
+    let releases = SnapshotTest::of(shop()).keys("g r").shows("MADE\u{25b2}");
     releases
         .keys("s s")
         .shows("SIZE\u{25bc}")
         .hides("MADE\u{25b2}");
-    Still::of(shop()).keys("g c s").shows("SIZE\u{25bc}");
+    SnapshotTest::of(shop()).keys("g c s").shows("SIZE\u{25bc}");
 }
 
 #[test]
 fn every_list_says_what_is_marked_bad() {
-    let still = || Still::of(shop());
+    let still = || SnapshotTest::of(shop());
     still().keys("g r").shows("v1.2.2 bad");
     still().keys("g r c").shows("checkout-service-v1.2.2 bad");
     still().keys("g c").shows("checkout-service-v1.2.2 bad");
@@ -114,11 +114,11 @@ fn every_list_says_what_is_marked_bad() {
 
 #[test]
 fn a_message_goes_away_with_its_cause() {
-    let command = |still: Still, line: &str| {
+    let command = |still: SnapshotTest, line: &str| {
         let line = format!("\"{line}\"");
         still.keys(":").keys(&line).keys("enter")
     };
-    let mistaken = || command(Still::fleet(), "at 25:99").shows("25:99");
+    let mistaken = || command(SnapshotTest::fleet(), "at 25:99").shows("25:99");
     command(mistaken(), "at yesterday").hides("25:99");
     for keys in ["j", "s", "g r", "R", "H esc", ": esc", "/ esc", "g t"] {
         mistaken().keys(keys).hides("25:99");
@@ -127,13 +127,13 @@ fn a_message_goes_away_with_its_cause() {
     let chord = mistaken().keys("g");
     assert!(chord.model.notice.is_some());
     // A screen that opens by itself shows no message of the screen before.
-    let planned = rolled_back(command(Still::fleet(), "cart").keys("R"));
+    let planned = rolled_back(command(SnapshotTest::fleet(), "cart").keys("R"));
     planned.hides("unknown command");
 }
 
 #[test]
 fn a_choice_says_that_it_has_more_rows_and_shows_the_chosen_one() {
-    let still = Still::fleet().tell(Event::Resize(40, 10)).keys("H");
+    let still = SnapshotTest::fleet().tell(Event::Resize(40, 10)).keys("H");
     let still = still.shows("1 to 5 of 6").hides("7 days");
     let still = still
         .keys("j j j j j")

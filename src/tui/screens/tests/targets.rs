@@ -5,21 +5,21 @@ use crate::connect::Address;
 use crate::engine::world::Event as Told;
 use crate::subjects::release_pin::fixture::{outcomes, pin, unready};
 use crate::tui::effect::Effect;
-use crate::tui::model::{Event, Ground};
+use crate::tui::model::{Event, TargetInfo};
 use crate::tui::screens::Screen;
-use crate::tui::still::{Still, ground, rolled_back};
+use crate::tui::snapshot_test::{SnapshotTest, rolled_back, target_info};
 use crate::tui::tasks::{Rolling, State};
 
-fn elsewhere() -> Ground {
-    Ground {
-        target: "prod-us".to_owned(),
+fn elsewhere() -> TargetInfo {
+    TargetInfo {
+        name: "prod-us".to_owned(),
         address: Address::of_context("prod-us", "/home/ana/.kube/config", "shop"),
-        ..ground()
+        ..target_info()
     }
 }
 
 /// Requests a connection to another context; returns its ticket.
-fn connecting(still: Still) -> (Still, u64) {
+fn connecting(still: SnapshotTest) -> (SnapshotTest, u64) {
     let still = still.keys(":").keys("\"ctx prod-us\"").keys("enter");
     let ticket = still.effects.iter().rev().find_map(|effect| match effect {
         Effect::Connect(ticket, _) => Some(*ticket),
@@ -28,11 +28,11 @@ fn connecting(still: Still) -> (Still, u64) {
     (still, ticket.unwrap())
 }
 
-fn arrived(still: Still, ticket: u64) -> Still {
+fn arrived(still: SnapshotTest, ticket: u64) -> SnapshotTest {
     still.tell(Event::Connected(ticket, Ok(Box::new(elsewhere()))))
 }
 
-fn switches(still: &Still) -> bool {
+fn switches(still: &SnapshotTest) -> bool {
     let mut effects = still.effects.iter();
     effects.any(|effect| matches!(effect, Effect::Switch))
 }
@@ -77,7 +77,7 @@ fn a_connection_waits_while_a_plan_is_open_and_a_key_switches_to_it() {
     let still = arrived(rolled_back(still.keys("R")), ticket)
         .shows("connected to context prod-us: finish or close this first, then g w switches to it");
     assert!(!switches(&still));
-    assert_eq!(still.model.ground.target, "prod-eu");
+    assert_eq!(still.model.target_info.name, "prod-eu");
     assert!(matches!(still.model.front(), Screen::Plan(_)));
     let still = still.keys("esc").shows("connected to context prod-us");
     assert!(!switches(&still));
@@ -99,7 +99,7 @@ fn the_tasks_of_a_target_that_was_left_are_frozen() {
     let (still, ticket) = connecting(with_tasks(still()));
     let mut still = arrived(still, ticket);
     // In the other target, a ReleasePin of the same name is ready in the same revision.
-    still.world = crate::tui::still::fleet();
+    still.world = crate::tui::snapshot_test::fleet();
     let ready = outcomes(
         pin("checkout-service", "production", "v1.2.3"),
         serde_json::json!([{"generation": 2, "release": "checkout-service-v1.2.3", "since": "2026-11-17T13:38:00Z", "healthy": true}]),

@@ -9,9 +9,9 @@ use crate::engine::world::{Event as Told, Source};
 use crate::subjects::release_pin::fixture::{at, key, outcomes, pin, pipeline, release, unready};
 use crate::tui::effect::{Answer, Effect};
 use crate::tui::model::Event;
-use crate::tui::still::{LARGE_SIZES, LOOKS, Still, promoted};
+use crate::tui::snapshot_test::{LARGE_SIZES, LOOKS, SnapshotTest, promoted};
 
-fn since(line: &str) -> Still {
+fn since(line: &str) -> SnapshotTest {
     let line = format!("\"since {line}\"");
     still().keys(":").keys(&line).keys("enter")
 }
@@ -37,7 +37,7 @@ fn a_record_that_cannot_be_read_says_why() {
 }
 
 /// Opens the matrix at a past time of day.
-fn as_of(still: Still, time: &str) -> Still {
+fn as_of(still: SnapshotTest, time: &str) -> SnapshotTest {
     let line = format!("\"at {time}\"");
     still
         .keys(":")
@@ -98,7 +98,7 @@ fn the_record_that_loads_is_named_until_it_is_there() {
 fn kinds_that_are_still_listed_are_named() {
     let mut world = crate::subjects::read_model();
     world.pins(Told::Applied(pin("cart", "production", "v1")));
-    Still::of(world)
+    SnapshotTest::of(world)
         .shows("loading ReleasePins and 4 more")
         .hides("live");
 }
@@ -147,7 +147,7 @@ fn a_fault_of_the_pipelines_is_shown_and_leaves_the_matrix() {
     let mut other = pipeline(&[("production", "development")]);
     other.metadata.name = Some("other".to_owned());
     world.pipelines(Told::Applied(other));
-    Still::of(world)
+    SnapshotTest::of(world)
         .shows("namespace shop has 2 DeploymentPipelines (default, other), but only one is allowed")
         .shows("DEVELOPMENT")
         .shows("▸ checkout-service");
@@ -157,7 +157,7 @@ fn a_fault_of_the_pipelines_is_shown_and_leaves_the_matrix() {
         ("staging", "production"),
         ("production", "development"),
     ])));
-    Still::of(world)
+    SnapshotTest::of(world)
         .shows("DeploymentPipeline default: the promotion paths lead in a circle")
         .shows("▸ checkout-service");
 }
@@ -179,7 +179,7 @@ fn a_release_that_cannot_be_fetched_is_a_fault_with_its_reason() {
         status.applied_release = Some("cart-v0.8.7".to_owned());
     }
     world.pins(Told::Applied(failing));
-    Still::of(world)
+    SnapshotTest::of(world)
         .shows("2 degraded")
         .keys("g g h")
         .shows("Degraded (GitFetchFailed): cannot fetch abc of git.example/shop.");

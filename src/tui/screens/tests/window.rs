@@ -2,23 +2,23 @@
 
 use crate::engine::world::Event;
 use crate::subjects::release_pin::fixture::{self, pin, release};
-use crate::tui::still::Still;
+use crate::tui::snapshot_test::SnapshotTest;
 
 /// A hundred components, `c00` to `c99`.
-fn many() -> Still {
+fn many() -> SnapshotTest {
     let mut world = fixture::world();
     for number in 0..100 {
         let component = format!("c{number:02}");
         world.releases(Event::Applied(release(&component, "v1", 1)));
         world.pins(Event::Applied(pin(&component, "production", "v1")));
     }
-    let still = Still::of(world).keys("g g");
+    let still = SnapshotTest::of(world).keys("g g");
     let _ = still.screen();
     still
 }
 
 /// Presses keys one by one, and draws after each.
-fn drawn(mut still: Still, keys: &str) -> Still {
+fn drawn(mut still: SnapshotTest, keys: &str) -> SnapshotTest {
     for key in keys.split(' ') {
         still = still.keys(key);
         let _ = still.screen();

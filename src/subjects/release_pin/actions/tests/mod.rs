@@ -15,7 +15,7 @@ use super::promote::Promote;
 use super::rollback::{Rollback, Target};
 use super::*;
 use crate::api::{DeploymentPipeline, Environment, Release, ReleasePin};
-use crate::engine::presence::Presence;
+use crate::engine::controller_status::ControllerStatus;
 use crate::engine::world::{Event, Source, World};
 use crate::subjects::release_pin::facts::{self, PinFact};
 use crate::subjects::release_pin::kind;
@@ -749,7 +749,7 @@ fn rollbacks() {
             to: target.clone(),
             hold: *hold,
             recorded: Vec::new(),
-            controller: Presence::Runs,
+            controller: ControllerStatus::Runs,
         };
         let found = rollback::plan(&world, &command, &asked("")).map_err(|refusal| vec![refusal]);
         compare(title, found, expected);
@@ -991,7 +991,7 @@ fn what_is_newly_named_is_claimed() {
         to: Target::Release("cart-1".to_owned()),
         hold: true,
         recorded: Vec::new(),
-        controller: Presence::Absent("it went".to_owned()),
+        controller: ControllerStatus::Absent("it went".to_owned()),
     };
     let plan = rollback::plan(&before, &command, &asked("")).unwrap();
     let change = &plan.changes[0];
@@ -1058,7 +1058,7 @@ fn a_rollback_counts_whatever_the_clocks_of_holds_say() {
         to: Target::Release("cart-1".to_owned()),
         hold: true,
         recorded: Vec::new(),
-        controller: Presence::Unknown,
+        controller: ControllerStatus::Unknown,
     };
     let plan = rollback::plan(&world, &command, &asked("INC-42")).unwrap();
     let [theirs, ours] = plan.changes[0].holds.as_slice() else {

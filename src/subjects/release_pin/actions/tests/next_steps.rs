@@ -9,7 +9,7 @@ fn rolled_back(to: Target, change: impl FnOnce(&mut World)) -> Result<Plan, Vec<
         to,
         hold: true,
         recorded: Vec::new(),
-        controller: Presence::Runs,
+        controller: ControllerStatus::Runs,
     };
     rollback::plan(&world(change), &command, &asked("")).map_err(|refusal| vec![refusal])
 }

@@ -27,7 +27,7 @@ use crate::engine::diff::{self, Diff};
 use crate::engine::plan::{Asked, Fact, Plan};
 use crate::engine::world::feed::Feed;
 use crate::engine::world::{Key, World};
-use crate::engine::{live, pages, presence};
+use crate::engine::{controller_status, live, pages};
 use crate::resolve::git::Git;
 use crate::subjects::release_pin::facts::PinFact;
 use crate::subjects::release_pin::rows::ReleaseRow;
@@ -116,7 +116,7 @@ impl Order {
 
 /// A plan that is not applied yet.
 #[derive(Clone, Debug)]
-pub struct Draft {
+pub struct ActionPlan {
     /// The plan.
     pub plan: Plan,
     /// Notes for the user.
@@ -125,7 +125,7 @@ pub struct Draft {
     unmade: Option<(Box<Release>, Deploy)>,
 }
 
-impl Draft {
+impl ActionPlan {
     /// Returns the release to create before the plan is applied; None if there is none.
     pub fn unmade(&self) -> Option<&Release> {
         self.unmade.as_ref().map(|(release, _)| &**release)
@@ -143,7 +143,7 @@ impl Draft {
 
 /// The reason why there is no plan.
 #[derive(Debug, thiserror::Error)]
-pub enum NoDraft {
+pub enum NotPlanned {
     /// Rules refuse the order.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Refused(Vec<Refusal>),
@@ -158,14 +158,14 @@ pub enum NoDraft {
     Target(#[from] kube::Error),
 }
 
-impl From<Refusal> for NoDraft {
+impl From<Refusal> for NotPlanned {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(vec![refusal])
     }
 }
 
 /// Plans and previews actions in one namespace of a target.
-pub struct Desk<'a> {
+pub struct Planner<'a> {
     /// The target.
     pub connection: &'a Connection,
     /// The read model of the namespace.
@@ -174,15 +174,19 @@ pub struct Desk<'a> {
     pub git: &'a Git,
 }
 
-impl Desk<'_> {
+impl Planner<'_> {
     /// Plans an order.
-    pub async fn draft(&self, order: &Order, asked: &Asked) -> Result<Draft, NoDraft> {
+    pub async fn action_plan(
+        &self,
+        order: &Order,
+        asked: &Asked,
+    ) -> Result<ActionPlan, NotPlanned> {
         match self.plan(order, asked).await {
-            Err(NoDraft::Refused(refusals)) => {
+            Err(NotPlanned::Refused(refusals)) => {
                 let refusals = self.with_components(order, refusals, asked).await;
                 let refusals = refusals.into_iter();
                 let named = refusals.map(|refusal| self.explained(refusal, &asked.namespace));
-                Err(NoDraft::Refused(named.collect()))
+                Err(NotPlanned::Refused(named.collect()))
             }
             planned => planned,
         }
@@ -237,7 +241,7 @@ impl Desk<'_> {
         }
     }
 
-    async fn plan(&self, order: &Order, asked: &Asked) -> Result<Draft, NoDraft> {
+    async fn plan(&self, order: &Order, asked: &Asked) -> Result<ActionPlan, NotPlanned> {
         let mut notes = Vec::new();
         let mut unmade = None;
         let plan = match order {
@@ -271,7 +275,7 @@ impl Desk<'_> {
                         command.from
                     ));
                 }
-                promote::plan(&self.feed.world(), &command, asked).map_err(NoDraft::Refused)?
+                promote::plan(&self.feed.world(), &command, asked).map_err(NotPlanned::Refused)?
             }
             Order::Rollback {
                 component,
@@ -289,7 +293,7 @@ impl Desk<'_> {
                     to: to.clone(),
                     hold: *hold,
                     recorded,
-                    controller: presence::controller(self.connection, asked.now).await?,
+                    controller: controller_status::controller(self.connection, asked.now).await?,
                 };
                 rollback::plan(&self.feed.world(), &command, asked)?
             }
@@ -309,7 +313,7 @@ impl Desk<'_> {
                 set.plan
             }
         };
-        Ok(Draft {
+        Ok(ActionPlan {
             plan,
             notes,
             unmade,
@@ -317,25 +321,25 @@ impl Desk<'_> {
     }
 
     /// Plans the same verb on several ReleasePins: all of them, or none if a rule refuses one.
-    async fn set(&self, orders: &[Order], asked: &Asked) -> Result<Draft, NoDraft> {
-        let mut whole: Option<Draft> = None;
+    async fn set(&self, orders: &[Order], asked: &Asked) -> Result<ActionPlan, NotPlanned> {
+        let mut whole: Option<ActionPlan> = None;
         let mut refusals = Vec::new();
         for order in orders {
-            match (self.draft(order, asked).await, &mut whole) {
-                (Ok(draft), None) => whole = Some(draft),
-                (Ok(draft), Some(whole)) => {
-                    whole.plan.changes.extend(draft.plan.changes);
-                    let new = draft.notes.into_iter();
+            match (self.action_plan(order, asked).await, &mut whole) {
+                (Ok(action_plan), None) => whole = Some(action_plan),
+                (Ok(action_plan), Some(whole)) => {
+                    whole.plan.changes.extend(action_plan.plan.changes);
+                    let new = action_plan.notes.into_iter();
                     let new: Vec<String> = new.filter(|note| !whole.notes.contains(note)).collect();
                     whole.notes.extend(new);
                 }
-                (Err(NoDraft::Refused(more)), _) => refusals.extend(more),
+                (Err(NotPlanned::Refused(more)), _) => refusals.extend(more),
                 (Err(error), _) => return Err(error),
             }
         }
         match whole {
             Some(whole) if refusals.is_empty() => Ok(whole),
-            _ => Err(NoDraft::Refused(refusals)),
+            _ => Err(NotPlanned::Refused(refusals)),
         }
     }
 
@@ -345,7 +349,7 @@ impl Desk<'_> {
         command: &mut Deploy,
         asked: &Asked,
         notes: &mut Vec<String>,
-    ) -> Result<Option<(Box<Release>, Deploy)>, NoDraft> {
+    ) -> Result<Option<(Box<Release>, Deploy)>, NotPlanned> {
         let client = &self.connection.client;
         let catalog = Catalog::fetch(client, &asked.namespace, &command.component).await?;
         let definitions = catalog.definitions(&command.component)?;
@@ -378,38 +382,41 @@ impl Desk<'_> {
     /// fails, the result is None and a note.
     pub async fn show(
         &self,
-        draft: &mut Draft,
+        action_plan: &mut ActionPlan,
         options: &diff::Options,
     ) -> Result<Vec<Option<Diff>>, PreviewError> {
-        match is_way_back(draft.plan.action) {
-            true => self.show_with(&self.git.offline(), draft, options).await,
-            false => self.show_fetched(draft, options).await,
+        match is_way_back(action_plan.plan.action) {
+            true => {
+                self.show_with(&self.git.offline(), action_plan, options)
+                    .await
+            }
+            false => self.show_fetched(action_plan, options).await,
         }
     }
 
-    /// Like [`Desk::show`], but fetches every git reference of the plan: for a dry run.
+    /// Like [`Planner::show`], but fetches every git reference of the plan: for a dry run.
     pub async fn show_fetched(
         &self,
-        draft: &mut Draft,
+        action_plan: &mut ActionPlan,
         options: &diff::Options,
     ) -> Result<Vec<Option<Diff>>, PreviewError> {
-        self.show_with(self.git, draft, options).await
+        self.show_with(self.git, action_plan, options).await
     }
 
     async fn show_with(
         &self,
         git: &Git,
-        draft: &mut Draft,
+        action_plan: &mut ActionPlan,
         options: &diff::Options,
     ) -> Result<Vec<Option<Diff>>, PreviewError> {
         let (client, namespace) = (&self.connection.client, &self.connection.namespace);
         let stage = Stage::new(client, namespace, git);
-        if let Some((release, _)) = &draft.unmade {
+        if let Some((release, _)) = &action_plan.unmade {
             stage.suppose(release);
         }
-        let mut shown = Vec::with_capacity(draft.plan.changes.len());
-        for change in &mut draft.plan.changes {
-            draft.notes.extend(change.warnings.iter().cloned());
+        let mut shown = Vec::with_capacity(action_plan.plan.changes.len());
+        for change in &mut action_plan.plan.changes {
+            action_plan.notes.extend(change.warnings.iter().cloned());
             // A hold alone does not change the rendered objects.
             if change.unchanged || change.from.as_ref() == Some(&change.to) {
                 shown.push(None);
@@ -417,14 +424,14 @@ impl Desk<'_> {
             }
             match stage.preview(change, options).await {
                 Ok(preview) => {
-                    draft.notes.extend(preview.warnings);
+                    action_plan.notes.extend(preview.warnings);
                     change.rendered_hash = Some(preview.hash);
                     shown.push(Some(preview.diff));
                 }
                 // During an incident, a rollback without a preview is better than no rollback.
-                Err(error) if is_way_back(draft.plan.action) && !error.is_of_another() => {
+                Err(error) if is_way_back(action_plan.plan.action) && !error.is_of_another() => {
                     let note = format!("the restored state cannot be shown: {error}");
-                    draft.notes.push(note);
+                    action_plan.notes.push(note);
                     shown.push(None);
                 }
                 Err(error) => return Err(error),
@@ -434,8 +441,12 @@ impl Desk<'_> {
     }
 
     /// Creates the new release of a plan, and plans again with it. Returns a message if it created one.
-    pub async fn make(&self, draft: &mut Draft, asked: &Asked) -> Result<Option<String>, NoDraft> {
-        let Some((release, command)) = draft.unmade.take() else {
+    pub async fn make(
+        &self,
+        action_plan: &mut ActionPlan,
+        asked: &Asked,
+    ) -> Result<Option<String>, NotPlanned> {
+        let Some((release, command)) = action_plan.unmade.take() else {
             return Ok(None);
         };
         let made = make(&self.connection.client, &asked.namespace, &release).await?;
@@ -446,14 +457,14 @@ impl Desk<'_> {
         };
         self.feed.when(stored).await;
         let again = deploy::plan(&self.feed.world(), &command, asked)?;
-        draft.plan.reason = again.reason;
+        action_plan.plan.reason = again.reason;
         let is_release = |fact: &Arc<dyn Fact>| {
             let fact = (&**fact as &dyn Any).downcast_ref();
             matches!(fact, Some(PinFact::Release { .. }))
         };
         // Only the release is new. The user confirmed the shown state of the ReleasePin, so the facts
         // about it stay those of the shown plan.
-        for (change, again) in draft.plan.changes.iter_mut().zip(again.changes) {
+        for (change, again) in action_plan.plan.changes.iter_mut().zip(again.changes) {
             change.to = again.to;
             change.claims = again.claims;
             change.facts.retain(|fact| !is_release(fact));

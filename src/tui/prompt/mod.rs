@@ -1,5 +1,7 @@
 //! The prompts over a screen: the command prompt, the filter, a choice.
 
+pub(super) mod keys;
+
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use tui_textarea::TextArea;
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::action::Action;
 use super::effect::{Effect, Place};
-use super::model::{Level, Model, Subject, Wish};
+use super::model::{Level, Model, ScreenRequest, Subject};
 use super::roster::Kind;
 use super::screens::{
     Screen, audit, collect, component, contexts, diff, help, list, log, revisions, tasks,
@@ -22,7 +22,7 @@ pub fn screen(
     now: Timestamp,
     action: Action,
     effects: &mut Vec<Effect>,
-) -> Option<Wish> {
+) -> Option<ScreenRequest> {
     if let Some(at) = model
         .stack
         .iter()
@@ -34,7 +34,7 @@ pub fn screen(
     }
     let list = |model: &Model, kind| {
         let subject: Subject = model.front().subject(world);
-        let state = list::State::open(kind, &subject, world, &model.ground, now);
+        let state = list::State::open(kind, &subject, world, &model.target_info, now);
         Screen::List(Box::new(state))
     };
     let opened = match action {
@@ -42,7 +42,7 @@ pub fn screen(
         Action::GoPins => list(model, Kind::Pins),
         Action::GoSnapshots => list(model, Kind::Snapshots),
         Action::GoCollect => {
-            let state = collect::State::open(world, &model.ground, now);
+            let state = collect::State::open(world, &model.target_info, now);
             Screen::Collect(Box::new(state))
         }
         Action::GoAudit => {
@@ -54,7 +54,7 @@ pub fn screen(
         Action::GoLog => Screen::Log(Box::new(log::State::open(&model.log))),
         Action::GoContexts => {
             model.tickets += 1;
-            let state = contexts::State::open(&model.ground, model.tickets, effects);
+            let state = contexts::State::open(&model.target_info, model.tickets, effects);
             Screen::Contexts(Box::new(state))
         }
         Action::Help => {
@@ -72,7 +72,7 @@ pub fn screen(
                 Ok(place) => (place.component, Some(place.environment)),
                 Err(why) => match model.front().subject(world).component() {
                     Some(component) => (component.clone(), None),
-                    None => return Some(Wish::Say(Level::Warning, why)),
+                    None => return Some(ScreenRequest::Say(Level::Warning, why)),
                 },
             };
             front(model, world, now, effects, |_, turn| {
@@ -81,13 +81,13 @@ pub fn screen(
             })?
         }
         Action::GoRevisions => match place(model, world) {
-            Err(why) => return Some(Wish::Say(Level::Warning, why)),
+            Err(why) => return Some(ScreenRequest::Say(Level::Warning, why)),
             Ok(place) => front(model, world, now, effects, |_, turn| {
                 Screen::Revisions(Box::new(revisions::State::open(place, turn)))
             })?,
         },
         Action::Diff => {
-            let namespace = &model.ground.namespace;
+            let namespace = &model.target_info.namespace;
             let own = model.front().comparison();
             let compared = match own {
                 Some(own) => Ok(own.what),
@@ -95,14 +95,14 @@ pub fn screen(
                     .and_then(|place| diff::of_place(world, namespace, &place, now)),
             };
             match compared {
-                Err(why) => return Some(Wish::Say(Level::Warning, why)),
+                Err(why) => return Some(ScreenRequest::Say(Level::Warning, why)),
                 Ok(compared) => front(model, world, now, effects, |_, turn| {
                     Screen::Diff(Box::new(diff::State::open(compared, turn)))
                 })?,
             }
         }
         action => {
-            return Some(Wish::Say(
+            return Some(ScreenRequest::Say(
                 Level::Info,
                 match action {
                     Action::Copy | Action::CopyCommand => "Nothing to copy here".to_owned(),
@@ -111,7 +111,7 @@ pub fn screen(
             ));
         }
     };
-    Some(Wish::Open(Box::new(opened)))
+    Some(ScreenRequest::Open(Box::new(opened)))
 }
 
 /// Returns whether a screen is the destination of an action.
@@ -141,21 +141,25 @@ pub fn export(
     file: PathBuf,
     span: Span,
     effects: &mut Vec<Effect>,
-) -> Vec<Wish> {
+) -> Vec<ScreenRequest> {
     model.tickets += 1;
     let ticket = model.tickets;
-    let Model { stack, ground, .. } = model;
+    let Model {
+        stack, target_info, ..
+    } = model;
     let open = stack.iter_mut().rev().find_map(|screen| match screen {
         Screen::Audit(state) => Some(state),
         _ => None,
     });
     if let Some(state) = open {
-        effects.extend(state.export(file, span, ground, ticket));
+        effects.extend(state.export(file, span, target_info, ticket));
         return Vec::new();
     }
     let mut state = audit::State::open(ticket, now, effects);
-    effects.extend(state.export(file, span, ground, ticket));
-    vec![Wish::Open(Box::new(Screen::Audit(Box::new(state))))]
+    effects.extend(state.export(file, span, target_info, ticket));
+    vec![ScreenRequest::Open(Box::new(Screen::Audit(Box::new(
+        state,
+    ))))]
 }
 
 /// Returns whether an action opens the selected component.

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::effect::{Effect, Refused};
-use super::model::{Level, Model, Wish};
+use super::model::{Level, Model, ScreenRequest};
 use super::order::quoted;
 use super::tasks::Logged;
 use super::update::say;
@@ -11,9 +11,9 @@ use crate::subjects::release_pin::repository::Pushed;
 
 /// Lists the remotes.
 pub fn remotes(model: &Model) -> Vec<String> {
-    let repository = model.ground.repository.as_ref();
-    let stands = repository.and_then(|repository| repository.stands.as_deref());
-    stands.map_or_else(Vec::new, |stands| stands.remotes.clone())
+    let repository = model.target_info.repository.as_ref();
+    let work_tree = repository.and_then(|repository| repository.work_tree.as_deref());
+    work_tree.map_or_else(Vec::new, |work_tree| work_tree.remotes.clone())
 }
 
 /// Starts a push, unless bowline knows already that there is nothing to push.
@@ -22,12 +22,12 @@ pub fn push(
     now: Timestamp,
     remote: Option<&str>,
     effects: &mut Vec<Effect>,
-) -> Vec<Wish> {
-    let refused = |why: String| vec![Wish::Say(Level::Error, why)];
-    if let Some(why) = model.ground.unwritable(now) {
+) -> Vec<ScreenRequest> {
+    let refused = |why: String| vec![ScreenRequest::Say(Level::Error, why)];
+    if let Some(why) = model.target_info.unwritable(now) {
         return refused(format!("read-only: {why}"));
     }
-    let Some(repository) = &mut model.ground.repository else {
+    let Some(repository) = &mut model.target_info.repository else {
         let why = "nothing to push: the target is not a repository";
         return refused(why.to_owned());
     };
@@ -42,7 +42,7 @@ pub fn push(
 
 /// Reports the result of a push.
 pub fn pushed(model: &mut Model, now: Timestamp, pushed: Result<Pushed, Refused>) {
-    if let Some(repository) = &mut model.ground.repository {
+    if let Some(repository) = &mut model.target_info.repository {
         repository.pushing = false;
     }
     let (level, words, line) = match pushed {
@@ -69,15 +69,15 @@ pub fn pushed(model: &mut Model, now: Timestamp, pushed: Result<Pushed, Refused>
 mod tests {
     use super::*;
     use crate::git::State;
-    use crate::tui::effect::{Answer, Stands};
-    use crate::tui::model::{Event, Standing};
-    use crate::tui::still::Still;
+    use crate::tui::effect::{Answer, WorkTree};
+    use crate::tui::model::{Event, RepositoryInfo};
+    use crate::tui::snapshot_test::SnapshotTest;
 
-    fn still(state: State) -> Still {
-        let mut still = Still::fleet();
-        still.model.ground.target = "deploy".to_owned();
-        still.model.ground.repository = Some(Standing::default());
-        let stands = Box::new(Stands {
+    fn still(state: State) -> SnapshotTest {
+        let mut still = SnapshotTest::fleet();
+        still.model.target_info.name = "deploy".to_owned();
+        still.model.target_info.repository = Some(RepositoryInfo::default());
+        let work_tree = Box::new(WorkTree {
             state,
             remotes: vec!["origin".to_owned(), "fork".to_owned()],
             left_out: Vec::new(),
@@ -86,7 +86,7 @@ mod tests {
         });
         still
             .hides("main")
-            .tell(Event::Answer(0, Answer::Stands(stands)))
+            .tell(Event::Answer(0, Answer::WorkTree(work_tree)))
     }
 
     #[test]
@@ -98,14 +98,14 @@ mod tests {
             environment: "development".to_owned(),
             problem: String::new(),
         };
-        let stands = Stands {
+        let work_tree = WorkTree {
             state: on_main(),
             remotes: Vec::new(),
             left_out: vec![left_out],
             plain: false,
             cluster_trouble: None,
         };
-        let row = |still: &Still| {
+        let row = |still: &SnapshotTest| {
             let screen = still.screen();
             let row = screen.lines().find(|line| line.contains("notifier"));
             row.unwrap().to_owned()
@@ -113,7 +113,7 @@ mod tests {
         let still = still(on_main());
         assert!(row(&still).contains('·'), "{}", row(&still));
         let still = still
-            .tell(Event::Answer(0, Answer::Stands(Box::new(stands))))
+            .tell(Event::Answer(0, Answer::WorkTree(Box::new(work_tree))))
             .shows("not checked out, so the release is not known: notifier in development");
         assert!(!row(&still).contains('·'), "{}", row(&still));
         assert!(row(&still).contains('?'), "{}", row(&still));
@@ -130,27 +130,27 @@ mod tests {
 
     #[test]
     fn a_repository_without_objects_says_so_and_what_to_do() {
-        let mut still = Still::of(crate::subjects::release_pin::fixture::world());
-        still.model.ground.repository = Some(Standing {
+        let mut still = SnapshotTest::of(crate::subjects::release_pin::fixture::world());
+        still.model.target_info.repository = Some(RepositoryInfo {
             directory: "/src/deploy".to_owned(),
-            ..Standing::default()
+            ..RepositoryInfo::default()
         });
-        let stands = |plain| {
-            let stands = Stands {
+        let work_tree = |plain| {
+            let work_tree = WorkTree {
                 state: on_main(),
                 remotes: Vec::new(),
                 left_out: Vec::new(),
                 plain,
                 cluster_trouble: None,
             };
-            Event::Answer(0, Answer::Stands(Box::new(stands)))
+            Event::Answer(0, Answer::WorkTree(Box::new(work_tree)))
         };
         still
-            .tell(stands(true))
+            .tell(work_tree(true))
             .shows("/src/deploy has no objects of bowline's kinds: ReleasePin, Release")
             .shows("nothing is wrong with the repository")
             .shows("bowline release create COMPONENT -f DIR --context prod-eu")
-            .tell(stands(false))
+            .tell(work_tree(false))
             .shows("nothing is deployed in namespace shop yet")
             .hides("nothing is wrong");
     }
@@ -158,21 +158,21 @@ mod tests {
     #[test]
     fn a_cluster_that_does_not_answer_beside_the_repository_is_told() {
         let mut still = still(on_main()).hides("cluster not read");
-        let stands = |why: Option<&str>| {
-            let stands = Stands {
+        let work_tree = |why: Option<&str>| {
+            let work_tree = WorkTree {
                 state: on_main(),
                 remotes: Vec::new(),
                 left_out: Vec::new(),
                 plain: false,
                 cluster_trouble: why.map(str::to_owned),
             };
-            Event::Answer(0, Answer::Stands(Box::new(stands)))
+            Event::Answer(0, Answer::WorkTree(Box::new(work_tree)))
         };
         still = still
-            .tell(stands(Some("no route to host")))
+            .tell(work_tree(Some("no route to host")))
             .shows("cluster not read")
             .shows("the cluster of this repository: no route to host");
-        still.tell(stands(None)).hides("cluster not read");
+        still.tell(work_tree(None)).hides("cluster not read");
     }
 
     #[test]

@@ -2,22 +2,24 @@
 //!
 //! Each action has a command line that does the same.
 
+pub mod from_keys;
+
 use crate::api::release::Verdict;
 use crate::connect::Address;
 use crate::engine::plan::Plan;
 use crate::subjects::release_pin::actions::gc::{Collection, Gc};
 use crate::subjects::release_pin::actions::mark::{Mark, Marking};
 use crate::subjects::release_pin::actions::rollback::Target;
-use crate::subjects::release_pin::desk::{self, Draft};
 use crate::subjects::release_pin::kind;
 use crate::subjects::release_pin::marking;
+use crate::subjects::release_pin::planner::{self, ActionPlan};
 pub use crate::text::quoted;
 
 /// An action that the user requests.
 #[derive(Clone, Debug)]
 pub enum Order {
     /// A change of ReleasePins.
-    Move(desk::Order),
+    Move(planner::Order),
     /// A release is marked bad, or good again.
     Mark(Mark),
     /// Unused objects are deleted.
@@ -28,7 +30,7 @@ pub enum Order {
 #[derive(Clone, Debug)]
 pub enum Prepared {
     /// Changes of ReleasePins.
-    Moves(Box<Draft>),
+    Moves(Box<ActionPlan>),
     /// A mark.
     Mark(Marking),
     /// A collection.
@@ -39,13 +41,13 @@ impl Order {
     /// Returns the verb of the action.
     pub fn verb(&self) -> &'static str {
         match self {
-            Self::Move(desk::Order::Deploy { .. }) => "deploy",
-            Self::Move(desk::Order::Promote(_)) => "promote",
-            Self::Move(desk::Order::Rollback { .. }) => "rollback",
-            Self::Move(desk::Order::Pin(_)) => "pin",
-            Self::Move(desk::Order::Unpin(_)) => "unpin",
-            Self::Move(desk::Order::Undo(_)) => "undo",
-            Self::Move(desk::Order::Set(orders)) => orders
+            Self::Move(planner::Order::Deploy { .. }) => "deploy",
+            Self::Move(planner::Order::Promote(_)) => "promote",
+            Self::Move(planner::Order::Rollback { .. }) => "rollback",
+            Self::Move(planner::Order::Pin(_)) => "pin",
+            Self::Move(planner::Order::Unpin(_)) => "unpin",
+            Self::Move(planner::Order::Undo(_)) => "undo",
+            Self::Move(planner::Order::Set(orders)) => orders
                 .first()
                 .map_or("", |first| Self::Move(first.clone()).verb()),
             Self::Mark(mark) => match mark.verdict {
@@ -59,14 +61,14 @@ impl Order {
     /// Returns the objects of the action, in a few words.
     pub fn subject(&self) -> String {
         match self {
-            Self::Move(desk::Order::Promote(promote)) => {
+            Self::Move(planner::Order::Promote(promote)) => {
                 let what = match promote.components.as_slice() {
                     [one] => one.clone(),
                     several => format!("{} components", several.len()),
                 };
                 format!("{what}  from  {}  to  {}", promote.from, promote.to)
             }
-            Self::Move(desk::Order::Deploy {
+            Self::Move(planner::Order::Deploy {
                 component,
                 environment,
                 skip_path,
@@ -75,8 +77,8 @@ impl Order {
                 false => format!("{component}  into  {environment}"),
                 true => format!("{component}  into  {environment}, past the promotion path"),
             },
-            Self::Move(desk::Order::Set(orders)) => {
-                let places = orders.iter().filter_map(desk::Order::place);
+            Self::Move(planner::Order::Set(orders)) => {
+                let places = orders.iter().filter_map(planner::Order::place);
                 let mut environments: Vec<&str> = places.map(|(_, name)| name).collect();
                 environments.dedup();
                 let environments = environments.join(", ");
@@ -94,7 +96,7 @@ impl Order {
     /// Returns the object and the environment that the action changes, for a narrow screen.
     pub fn short_subject(&self) -> String {
         match self {
-            Self::Move(desk::Order::Promote(promote)) => match promote.components.as_slice() {
+            Self::Move(planner::Order::Promote(promote)) => match promote.components.as_slice() {
                 [one] => format!("{one} to {}", promote.to),
                 several => format!("{} components to {}", several.len(), promote.to),
             },
@@ -115,7 +117,7 @@ impl Order {
     /// Returns the command lines that do the same, without the flags of the target.
     pub fn command_lines(&self, reason: Option<&str>) -> Vec<String> {
         let orders = match self {
-            Self::Move(desk::Order::Set(orders)) => orders.iter(),
+            Self::Move(planner::Order::Set(orders)) => orders.iter(),
             one => return vec![one.command_line(reason)],
         };
         let lines = orders.map(|order| Self::Move(order.clone()).command_lines(reason));
@@ -126,7 +128,7 @@ impl Order {
         let mut words: Vec<String> = vec!["bowline".to_owned()];
         let mut add = |more: &[&str]| words.extend(more.iter().map(|word| quoted(word)));
         match self {
-            Self::Move(desk::Order::Deploy {
+            Self::Move(planner::Order::Deploy {
                 component,
                 environment,
                 release,
@@ -140,7 +142,7 @@ impl Order {
                     add(&["--skip-path"]);
                 }
             }
-            Self::Move(desk::Order::Promote(promote)) => {
+            Self::Move(planner::Order::Promote(promote)) => {
                 add(&["promote"]);
                 for component in &promote.components {
                     add(&[component]);
@@ -153,7 +155,7 @@ impl Order {
                     add(&["--skip-path"]);
                 }
             }
-            Self::Move(desk::Order::Rollback {
+            Self::Move(planner::Order::Rollback {
                 component,
                 environment,
                 to,
@@ -169,7 +171,7 @@ impl Order {
                     add(&["--no-hold"]);
                 }
             }
-            Self::Move(desk::Order::Pin(pin)) => {
+            Self::Move(planner::Order::Pin(pin)) => {
                 add(&["pin", &pin.component, "--environment", &pin.environment]);
                 if let Some(until) = pin.until {
                     add(&["--until", &format!("{until:.0}")]);
@@ -178,7 +180,7 @@ impl Order {
                     add(&["--release", release]);
                 }
             }
-            Self::Move(desk::Order::Unpin(unpin)) => {
+            Self::Move(planner::Order::Unpin(unpin)) => {
                 add(&[
                     "unpin",
                     &unpin.component,
@@ -189,11 +191,11 @@ impl Order {
                     add(&["--hold", hold]);
                 }
             }
-            Self::Move(desk::Order::Undo(undo)) => {
+            Self::Move(planner::Order::Undo(undo)) => {
                 add(&["undo", &undo.component, "--environment", &undo.environment]);
             }
             // An action on several components has one command line for each.
-            Self::Move(desk::Order::Set(_)) => {}
+            Self::Move(planner::Order::Set(_)) => {}
             Self::Mark(mark) => add(&["mark", marking::word(mark.verdict), &mark.release]),
             Self::Collect(gc) => {
                 add(&["gc", "--confirm"]);
@@ -223,7 +225,7 @@ impl Prepared {
     /// Returns the plan; None for marks and collections.
     pub fn plan(&self) -> Option<&Plan> {
         match self {
-            Self::Moves(draft) => Some(&draft.plan),
+            Self::Moves(action_plan) => Some(&action_plan.plan),
             Self::Mark(_) | Self::Collection(_) => None,
         }
     }
@@ -231,7 +233,7 @@ impl Prepared {
     /// Sets the reason.
     pub fn because(&mut self, reason: Option<String>) {
         match self {
-            Self::Moves(draft) => draft.plan.because(reason),
+            Self::Moves(action_plan) => action_plan.plan.because(reason),
             Self::Mark(marking) => marking.reason = reason,
             Self::Collection(collection) => collection.reason = reason,
         }
@@ -240,8 +242,12 @@ impl Prepared {
     /// Returns the kubectl commands that come closest, for the command log.
     pub fn kubectl(&self) -> Vec<String> {
         match self {
-            Self::Moves(draft) => {
-                let changing = draft.plan.changes.iter().filter(|change| !change.unchanged);
+            Self::Moves(action_plan) => {
+                let changing = action_plan
+                    .plan
+                    .changes
+                    .iter()
+                    .filter(|change| !change.unchanged);
                 let patch = |change: &crate::engine::plan::Change| {
                     let spec = serde_json::json!({
                         "spec": {"releaseRef": {"name": kind::release_ref(change)}, "holds": change.holds}
@@ -288,12 +294,12 @@ mod tests {
     use crate::subjects::release_pin::actions::pin::PinHold;
     use crate::subjects::release_pin::actions::promote::Promote;
     use crate::subjects::release_pin::actions::undo::Undo;
-    use crate::tui::still;
+    use crate::tui::snapshot_test;
 
     #[test]
     fn an_order_is_also_a_command_line() {
         let rollback = |to, hold| {
-            Order::Move(desk::Order::Rollback {
+            Order::Move(planner::Order::Rollback {
                 component: "cart".into(),
                 environment: "production".into(),
                 to,
@@ -301,7 +307,7 @@ mod tests {
             })
         };
         let promote = |components: &[&str], skip_path| {
-            Order::Move(desk::Order::Promote(Promote {
+            Order::Move(planner::Order::Promote(Promote {
                 components: components.iter().map(|name| (*name).to_owned()).collect(),
                 from: "dev".into(),
                 to: "staging".into(),
@@ -331,7 +337,7 @@ mod tests {
                 "bowline promote a b --from dev --to staging --unready --skip-path",
             ),
             (
-                Order::Move(desk::Order::Pin(PinHold {
+                Order::Move(planner::Order::Pin(PinHold {
                     component: "cart".into(),
                     environment: "dev".into(),
                     until: Some("2026-01-06T12:00:00Z".parse().unwrap()),
@@ -341,7 +347,7 @@ mod tests {
                 "bowline pin cart --environment dev --until 2026-01-06T12:00:00Z",
             ),
             (
-                Order::Move(desk::Order::Undo(Undo {
+                Order::Move(planner::Order::Undo(Undo {
                     component: "cart".into(),
                     environment: "dev".into(),
                 })),
@@ -372,15 +378,15 @@ mod tests {
     #[test]
     fn every_command_of_a_set_names_the_target() {
         let undo = |component: &str| {
-            desk::Order::Undo(Undo {
+            planner::Order::Undo(Undo {
                 component: component.into(),
                 environment: "dev".into(),
             })
         };
-        let set = Order::Move(desk::Order::Set(vec![undo("cart"), undo("ledger")]));
+        let set = Order::Move(planner::Order::Set(vec![undo("cart"), undo("ledger")]));
         let target = "--context prod-eu --kubeconfig /home/ana/.kube/config --namespace shop";
         assert_eq!(
-            set.aimed(Some("wrong one"), &still::ground().address),
+            set.aimed(Some("wrong one"), &snapshot_test::target_info().address),
             format!(
                 "bowline undo cart --environment dev --reason 'wrong one' {target} && \
                  bowline undo ledger --environment dev --reason 'wrong one' {target}"

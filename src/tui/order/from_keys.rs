@@ -4,10 +4,6 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::action::Action;
-use super::model::{Ground, Subject};
-use super::order::Order;
-use super::prompt::Choice;
 use crate::api::release::Verdict;
 use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::actions::gc::Gc;
@@ -16,8 +12,12 @@ use crate::subjects::release_pin::actions::pin::{PinHold, Unpin};
 use crate::subjects::release_pin::actions::promote::Promote;
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::actions::undo::Undo;
-use crate::subjects::release_pin::desk;
+use crate::subjects::release_pin::planner;
 use crate::subjects::release_pin::rules::Refusal;
+use crate::tui::action::Action;
+use crate::tui::model::{Subject, TargetInfo};
+use crate::tui::order::Order;
+use crate::tui::prompt::Choice;
 
 /// Returns the error for a selection without an environment.
 fn nowhere(subject: &Subject) -> String {
@@ -39,8 +39,8 @@ pub enum Wanted {
     Choice(Choice),
 }
 
-impl From<desk::Order> for Wanted {
-    fn from(order: desk::Order) -> Self {
+impl From<planner::Order> for Wanted {
+    fn from(order: planner::Order) -> Self {
         Self::Order(Order::Move(order))
     }
 }
@@ -50,18 +50,18 @@ pub fn of(
     action: Action,
     subject: &Subject,
     world: &World,
-    ground: &Ground,
+    target_info: &TargetInfo,
     now: Timestamp,
 ) -> Result<Wanted, String> {
     match action {
-        Action::Promote => promote(subject, world, ground),
-        Action::Deploy => deploy(subject, None, world, ground),
-        Action::Hold => holds(&deployed(subject, world, ground), now),
-        Action::Undo => undo(&deployed(subject, world, ground)),
-        Action::Unhold if subject.components.len() > 1 => unhold_all(subject, world, ground),
+        Action::Promote => promote(subject, world, target_info),
+        Action::Deploy => deploy(subject, None, world, target_info),
+        Action::Hold => holds(&deployed(subject, world, target_info), now),
+        Action::Undo => undo(&deployed(subject, world, target_info)),
+        Action::Unhold if subject.components.len() > 1 => unhold_all(subject, world, target_info),
         Action::Collect => Ok(Wanted::Order(Order::Collect(Gc::default()))),
-        Action::MarkBad => mark(subject, world, ground, now, Verdict::Bad),
-        Action::MarkGood => mark(subject, world, ground, now, Verdict::Good),
+        Action::MarkBad => mark(subject, world, target_info, now, Verdict::Bad),
+        Action::MarkGood => mark(subject, world, target_info, now, Verdict::Good),
         _ => {
             let place = subject
                 .place()
@@ -73,13 +73,13 @@ pub fn of(
             let (component, environment) =
                 (place.component.to_string(), place.environment.to_string());
             let order = match action {
-                Action::Rollback => desk::Order::Rollback {
+                Action::Rollback => planner::Order::Rollback {
                     component,
                     environment,
                     to: Target::LastGood,
                     hold: true,
                 },
-                Action::Unhold => return unhold(&component, &environment, world, ground),
+                Action::Unhold => return unhold(&component, &environment, world, target_info),
                 other => return Err(format!("{} is not an action with a plan", other.word())),
             };
             Ok(order.into())
@@ -111,13 +111,13 @@ fn places(subject: &Subject) -> Result<(&[Arc<str>], &str), String> {
 }
 
 /// Removes the components that are not deployed in the environment, unless that leaves none.
-pub fn deployed(subject: &Subject, world: &World, ground: &Ground) -> Subject {
+pub fn deployed(subject: &Subject, world: &World, target_info: &TargetInfo) -> Subject {
     let mut deployed = subject.clone();
     let Some(environment) = subject.environment.as_deref() else {
         return deployed;
     };
     let is_deployed = |component: &Arc<str>| {
-        let key = Key::new(&ground.namespace, component);
+        let key = Key::new(&target_info.namespace, component);
         world.pin_of(&key, environment).is_some()
     };
     if subject.components.iter().any(is_deployed) {
@@ -127,14 +127,14 @@ pub fn deployed(subject: &Subject, world: &World, ground: &Ground) -> Subject {
 }
 
 /// Requests the same action for each component; one component gives one action, several give a set.
-fn for_each(components: &[Arc<str>], order: impl Fn(String) -> desk::Order) -> Order {
-    let mut orders: Vec<desk::Order> = components
+fn for_each(components: &[Arc<str>], order: impl Fn(String) -> planner::Order) -> Order {
+    let mut orders: Vec<planner::Order> = components
         .iter()
         .map(|component| order(component.to_string()))
         .collect();
     Order::Move(match (orders.len(), orders.pop()) {
         (1, Some(only)) => only,
-        (_, last) => desk::Order::Set(orders.into_iter().chain(last).collect()),
+        (_, last) => planner::Order::Set(orders.into_iter().chain(last).collect()),
     })
 }
 
@@ -173,7 +173,7 @@ fn holds(subject: &Subject, now: Timestamp) -> Result<Wanted, String> {
 pub fn hold(subject: &Subject, until: Option<Timestamp>) -> Result<Order, String> {
     let (components, environment) = places(subject)?;
     Ok(for_each(components, |component| {
-        desk::Order::Pin(PinHold {
+        planner::Order::Pin(PinHold {
             component,
             environment: environment.to_owned(),
             until,
@@ -186,7 +186,7 @@ pub fn hold(subject: &Subject, until: Option<Timestamp>) -> Result<Order, String
 fn undo(subject: &Subject) -> Result<Wanted, String> {
     let (components, environment) = places(subject)?;
     Ok(Wanted::Order(for_each(components, |component| {
-        desk::Order::Undo(Undo {
+        planner::Order::Undo(Undo {
             component,
             environment: environment.to_owned(),
         })
@@ -196,24 +196,28 @@ fn undo(subject: &Subject) -> Result<Wanted, String> {
 /// Undoes the last action on each of these ReleasePins.
 pub fn undo_of(places: &[(String, String)]) -> Option<Order> {
     let undo = |(component, environment): &(String, String)| {
-        desk::Order::Undo(Undo {
+        planner::Order::Undo(Undo {
             component: component.clone(),
             environment: environment.clone(),
         })
     };
-    let mut orders: Vec<desk::Order> = places.iter().map(undo).collect();
+    let mut orders: Vec<planner::Order> = places.iter().map(undo).collect();
     match orders.len() {
         0 | 1 => orders.pop().map(Order::Move),
-        _ => Some(Order::Move(desk::Order::Set(orders))),
+        _ => Some(Order::Move(planner::Order::Set(orders))),
     }
 }
 
 /// Removes the hold of each marked component that has exactly one.
-fn unhold_all(subject: &Subject, world: &World, ground: &Ground) -> Result<Wanted, String> {
+fn unhold_all(
+    subject: &Subject,
+    world: &World,
+    target_info: &TargetInfo,
+) -> Result<Wanted, String> {
     let (components, environment) = places(subject)?;
     let mut held: Vec<Arc<str>> = Vec::new();
     for component in components {
-        let key = Key::new(&ground.namespace, component);
+        let key = Key::new(&target_info.namespace, component);
         let holds = world
             .pin_of(&key, environment)
             .map_or(0, |pin| pin.holds.len());
@@ -231,7 +235,7 @@ fn unhold_all(subject: &Subject, world: &World, ground: &Ground) -> Result<Wante
         return Err(format!("no marked component has a hold in {environment}"));
     }
     Ok(Wanted::Order(for_each(&held, |component| {
-        desk::Order::Unpin(Unpin {
+        planner::Order::Unpin(Unpin {
             component,
             environment: environment.to_owned(),
             hold: None,
@@ -240,13 +244,13 @@ fn unhold_all(subject: &Subject, world: &World, ground: &Ground) -> Result<Wante
 }
 
 /// Promotes from the selected environment to the next one.
-fn promote(subject: &Subject, world: &World, ground: &Ground) -> Result<Wanted, String> {
+fn promote(subject: &Subject, world: &World, target_info: &TargetInfo) -> Result<Wanted, String> {
     let (_, environment) = places(subject)?;
-    if let Some(fault) = world.pipeline_fault(&ground.namespace) {
+    if let Some(fault) = world.pipeline_fault(&target_info.namespace) {
         return Err(fault.to_string());
     }
     let pipeline = world
-        .pipeline(&ground.namespace)
+        .pipeline(&target_info.namespace)
         .ok_or("there is no DeploymentPipeline, so there are no promotion paths")?;
     let onward = pipeline.targets_of(environment);
     let options = onward
@@ -269,7 +273,7 @@ fn promote(subject: &Subject, world: &World, ground: &Ground) -> Result<Wanted, 
 /// Promotes from the selected environment to the given one.
 pub fn promote_to(subject: &Subject, to: &str) -> Result<Order, String> {
     let (components, from) = places(subject)?;
-    Ok(Order::Move(desk::Order::Promote(Promote {
+    Ok(Order::Move(planner::Order::Promote(Promote {
         components: components.iter().map(ToString::to_string).collect(),
         from: from.to_owned(),
         to: to.to_owned(),
@@ -284,12 +288,12 @@ pub fn deploy(
     subject: &Subject,
     release: Option<&str>,
     world: &World,
-    ground: &Ground,
+    target_info: &TargetInfo,
 ) -> Result<Wanted, String> {
     let component = subject
         .component()
         .ok_or("deploy one component at a time")?;
-    let pipeline = world.pipeline(&ground.namespace);
+    let pipeline = world.pipeline(&target_info.namespace);
     let firsts: Option<Vec<String>> = pipeline.map(|pipeline| {
         let firsts = pipeline.first_environments().into_iter();
         firsts.map(str::to_owned).collect()
@@ -297,11 +301,11 @@ pub fn deploy(
     let environments = match (&subject.environment, &firsts) {
         (Some(environment), _) => vec![environment.to_string()],
         (None, Some(firsts)) => firsts.clone(),
-        (None, None) => world.environment_names(&ground.namespace),
+        (None, None) => world.environment_names(&target_info.namespace),
     };
     let options = environments.into_iter().map(|environment| {
         let mut firsts = firsts.iter().flatten();
-        let order = Order::Move(desk::Order::Deploy {
+        let order = Order::Move(planner::Order::Deploy {
             component: component.to_string(),
             release: release.map(str::to_owned),
             skip_path: pipeline.is_some() && !firsts.any(|first| *first == environment),
@@ -318,15 +322,15 @@ fn unhold(
     component: &str,
     environment: &str,
     world: &World,
-    ground: &Ground,
+    target_info: &TargetInfo,
 ) -> Result<Wanted, String> {
-    let key = Key::new(&ground.namespace, component);
+    let key = Key::new(&target_info.namespace, component);
     let pin = world
         .pin_of(&key, environment)
         .ok_or_else(|| format!("{component} is not deployed in {environment}"))?;
     let options = pin.holds.iter().map(|hold| {
         let why = hold.reason.as_deref().unwrap_or("no reason was given");
-        let order = Order::Move(desk::Order::Unpin(Unpin {
+        let order = Order::Move(planner::Order::Unpin(Unpin {
             component: component.to_owned(),
             environment: environment.to_owned(),
             hold: Some(hold.id.clone()),
@@ -342,7 +346,7 @@ pub fn remedy(
     action: Action,
     refusals: &[Refusal],
     world: &World,
-    ground: &Ground,
+    target_info: &TargetInfo,
 ) -> Result<Wanted, String> {
     let mut options: Vec<(String, Order)> = Vec::new();
     for refusal in refusals {
@@ -356,7 +360,7 @@ pub fn remedy(
                 },
             ) => {
                 let name = format!("{component} in {environment}");
-                (name, unhold(component, environment, world, ground)?)
+                (name, unhold(component, environment, world, target_info)?)
             }
             (
                 Action::Deploy,
@@ -372,7 +376,7 @@ pub fn remedy(
                     release: None,
                 };
                 let name = format!("{component} in {environment}");
-                (name, deploy(&subject, None, world, ground)?)
+                (name, deploy(&subject, None, world, target_info)?)
             }
             (Action::MarkGood, Refusal::Bad { release }) => {
                 let verdict = Verdict::Good;
@@ -400,13 +404,13 @@ pub fn remedy(
 fn mark(
     subject: &Subject,
     world: &World,
-    ground: &Ground,
+    target_info: &TargetInfo,
     now: Timestamp,
     verdict: Verdict,
 ) -> Result<Wanted, String> {
     let effective = || {
         let place = subject.place()?;
-        let component = Key::new(&ground.namespace, &place.component);
+        let component = Key::new(&target_info.namespace, &place.component);
         let pin = world.pin_of(&component, &place.environment)?;
         Some(pin.effective_release(now).to_owned())
     };
@@ -416,23 +420,23 @@ fn mark(
 }
 
 /// Returns the reason why the user lacks the right, if bowline knows it already.
-pub fn denied(ground: &Ground, order: &Order) -> Option<String> {
+pub fn denied(target_info: &TargetInfo, order: &Order) -> Option<String> {
     match order {
-        Order::Move(order) => denied_move(ground, order),
+        Order::Move(order) => denied_move(target_info, order),
         Order::Mark(_) | Order::Collect(_) => None,
     }
 }
 
-fn denied_move(ground: &Ground, order: &desk::Order) -> Option<String> {
+fn denied_move(target_info: &TargetInfo, order: &planner::Order) -> Option<String> {
     let environment = match order {
-        desk::Order::Promote(promote) => promote.to.as_str(),
-        desk::Order::Set(orders) => {
+        planner::Order::Promote(promote) => promote.to.as_str(),
+        planner::Order::Set(orders) => {
             let mut orders = orders.iter();
-            return orders.find_map(|order| denied_move(ground, order));
+            return orders.find_map(|order| denied_move(target_info, order));
         }
         order => order.place()?.1,
     };
-    match ground.rights.get(environment)? {
+    match target_info.rights.get(environment)? {
         Ok(()) => None,
         Err(why) => Some(format!(
             "you may not change ReleasePins in {environment}: {why}"
@@ -443,7 +447,7 @@ fn denied_move(ground: &Ground, order: &desk::Order) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::still::{Still, fleet, ground};
+    use crate::tui::snapshot_test::{SnapshotTest, fleet, target_info};
 
     #[test]
     fn without_an_environment_an_action_says_why() {
@@ -452,7 +456,7 @@ mod tests {
             environment: None,
             release: release.map(str::to_owned),
         };
-        let (world, ground) = (fleet(), ground());
+        let (world, target_info) = (fleet(), target_info());
         for (subject, expected) in [
             (
                 subject(&["cart"], Some("cart-v0.8.6")),
@@ -465,7 +469,13 @@ mod tests {
             (subject(&[], None), "select a component first"),
         ] {
             for action in [Action::Promote, Action::Hold, Action::Undo] {
-                let found = of(action, &subject, &world, &ground, Timestamp::UNIX_EPOCH);
+                let found = of(
+                    action,
+                    &subject,
+                    &world,
+                    &target_info,
+                    Timestamp::UNIX_EPOCH,
+                );
                 assert_eq!(found.unwrap_err(), expected, "{action:?}");
             }
         }
@@ -473,12 +483,12 @@ mod tests {
 
     #[test]
     fn a_set_leaves_out_what_is_not_deployed_there() {
-        let still = Still::fleet().keys("h h * H");
+        let still = SnapshotTest::fleet().keys("h h * H");
         let still = still.shows("pin 4 components in development");
         still
             .keys("enter")
             .shows("pin  4 components  in  development");
-        let still = Still::fleet().keys("h * Z");
+        let still = SnapshotTest::fleet().keys("h * Z");
         still.shows("undo  5 components  in  staging");
     }
 }

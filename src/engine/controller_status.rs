@@ -16,7 +16,7 @@ use crate::connect::{Connection, Target};
 
 /// Whether a controller runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Presence {
+pub enum ControllerStatus {
     /// A controller runs.
     Runs,
     /// No controller runs, for this reason.
@@ -26,14 +26,17 @@ pub enum Presence {
 }
 
 /// Checks for the controller of a target; `now` is the server's time.
-pub async fn controller(connection: &Connection, now: Timestamp) -> Result<Presence, kube::Error> {
+pub async fn controller(
+    connection: &Connection,
+    now: Timestamp,
+) -> Result<ControllerStatus, kube::Error> {
     match &connection.target {
         Target::Embedded { file } => Ok(beside(file)),
         Target::Repository { .. } => {
             let repository = connection.repository.as_ref();
             match repository.and_then(|repository| repository.beside.as_ref()) {
                 Some(cluster) => in_cluster(cluster, now).await,
-                None => Ok(Presence::Absent(
+                None => Ok(ControllerStatus::Absent(
                     "a repository has no controller; add --context NAME to name the cluster of this repository"
                         .to_owned(),
                 )),
@@ -43,25 +46,27 @@ pub async fn controller(connection: &Connection, now: Timestamp) -> Result<Prese
     }
 }
 
-async fn in_cluster(client: &Client, now: Timestamp) -> Result<Presence, kube::Error> {
+async fn in_cluster(client: &Client, now: Timestamp) -> Result<ControllerStatus, kube::Error> {
     let leases: Api<Lease> = Api::namespaced(client.clone(), labels::SYSTEM_NAMESPACE);
     match leases.get_opt(labels::CONTROLLER_LEASE).await {
         Ok(Some(lease)) => Ok(of_lease(&lease.spec.unwrap_or_default(), now)),
-        Ok(None) => Ok(Presence::Absent("no controller has ever run".to_owned())),
-        Err(kube::Error::Api(status)) if status.code == 403 => Ok(Presence::Unknown),
+        Ok(None) => Ok(ControllerStatus::Absent(
+            "no controller has ever run".to_owned(),
+        )),
+        Err(kube::Error::Api(status)) if status.code == 403 => Ok(ControllerStatus::Unknown),
         Err(error) => Err(error),
     }
 }
 
-fn of_lease(lease: &LeaseSpec, now: Timestamp) -> Presence {
+fn of_lease(lease: &LeaseSpec, now: Timestamp) -> ControllerStatus {
     let holder = lease.holder_identity.as_deref().unwrap_or_default();
     let Some(renewed) = lease.renew_time.as_ref().filter(|_| !holder.is_empty()) else {
-        return Presence::Absent("the last controller stopped".to_owned());
+        return ControllerStatus::Absent("the last controller stopped".to_owned());
     };
     let lasts = SignedDuration::from_secs(lease.lease_duration_seconds.unwrap_or_default().into());
     match now.duration_since(renewed.0) > lasts {
-        true => Presence::Absent(format!("{holder} was last seen at {:.0}", renewed.0)),
-        false => Presence::Runs,
+        true => ControllerStatus::Absent(format!("{holder} was last seen at {:.0}", renewed.0)),
+        false => ControllerStatus::Runs,
     }
 }
 
@@ -72,11 +77,11 @@ pub fn lock_file(store: &Path) -> PathBuf {
     name.into()
 }
 
-fn beside(store: &Path) -> Presence {
+fn beside(store: &Path) -> ControllerStatus {
     let held = File::open(lock_file(store)).map(|file| file.try_lock_shared());
     match held {
-        Ok(Err(TryLockError::WouldBlock)) => Presence::Runs,
-        _ => Presence::Absent("no process runs the controllers of this store".to_owned()),
+        Ok(Err(TryLockError::WouldBlock)) => ControllerStatus::Runs,
+        _ => ControllerStatus::Absent("no process runs the controllers of this store".to_owned()),
     }
 }
 
@@ -92,17 +97,23 @@ mod tests {
         for (lease, expected) in [
             (
                 json!({}),
-                Presence::Absent("the last controller stopped".to_owned()),
+                ControllerStatus::Absent("the last controller stopped".to_owned()),
             ),
-            (renewed("2026-01-06T11:59:50.000000Z"), Presence::Runs),
-            (renewed("2026-01-06T12:00:30.000000Z"), Presence::Runs),
+            (
+                renewed("2026-01-06T11:59:50.000000Z"),
+                ControllerStatus::Runs,
+            ),
+            (
+                renewed("2026-01-06T12:00:30.000000Z"),
+                ControllerStatus::Runs,
+            ),
             (
                 renewed("2026-01-06T11:59:40.000000Z"),
-                Presence::Absent("pod-1 was last seen at 2026-01-06T11:59:40Z".to_owned()),
+                ControllerStatus::Absent("pod-1 was last seen at 2026-01-06T11:59:40Z".to_owned()),
             ),
             (
                 json!({"holderIdentity": "", "leaseDurationSeconds": 15, "renewTime": "2026-01-06T12:00:00.000000Z"}),
-                Presence::Absent("the last controller stopped".to_owned()),
+                ControllerStatus::Absent("the last controller stopped".to_owned()),
             ),
         ] {
             let read: LeaseSpec = serde_json::from_value(lease.clone()).unwrap();
@@ -118,13 +129,13 @@ mod tests {
         // the kubeconfig.
         assert_eq!(
             beside(&store),
-            Presence::Absent("no process runs the controllers of this store".to_owned())
+            ControllerStatus::Absent("no process runs the controllers of this store".to_owned())
         );
         let lock = File::create(lock_file(&store)).unwrap();
-        assert_ne!(beside(&store), Presence::Runs);
+        assert_ne!(beside(&store), ControllerStatus::Runs);
         lock.lock().unwrap();
-        assert_eq!(beside(&store), Presence::Runs);
+        assert_eq!(beside(&store), ControllerStatus::Runs);
         drop(lock);
-        assert_ne!(beside(&store), Presence::Runs);
+        assert_ne!(beside(&store), ControllerStatus::Runs);
     }
 }

@@ -3,16 +3,16 @@
 use crossterm::event::KeyEvent;
 use jiff::Timestamp;
 
-use super::action::{Action, Mode};
-use super::effect::Effect;
-use super::filter::Problem;
-use super::keymap::{Key, Step};
-use super::model::{Level, Model};
-use super::prompt::{Offer, Over, Prompt, PromptKind, edit};
-use super::screens::Screen;
-use super::update::{command, plan, say};
-use super::{commands, filter};
 use crate::engine::world::World;
+use crate::tui::action::{Action, Mode};
+use crate::tui::effect::Effect;
+use crate::tui::filter::Problem;
+use crate::tui::keymap::{Key, Step};
+use crate::tui::model::{Level, Model};
+use crate::tui::prompt::{Offer, Over, Prompt, PromptKind, edit};
+use crate::tui::screens::Screen;
+use crate::tui::update::{command, plan, say};
+use crate::tui::{commands, filter};
 
 /// Opens the filter of the front screen for editing; shows a notice if the screen has no filter.
 pub fn filter(model: &mut Model, now: Timestamp) {
@@ -230,7 +230,7 @@ fn filters(model: &Model, world: &World, text: &str) -> Vec<Offer> {
     if model.front().filters_text() {
         return Vec::new();
     }
-    let namespace = &model.ground.namespace;
+    let namespace = &model.target_info.namespace;
     let environments = world.environment_names(namespace);
     let releases = commands::releases(model, world);
     let known = filter::completions(text, &environments, &releases);
@@ -276,7 +276,7 @@ fn typed(model: &mut Model, world: &World, effects: &mut Vec<Effect>) {
         PromptKind::Filter => (Vec::new(), refilter(model, &text)),
         PromptKind::Command if text.is_empty() => (Vec::new(), None),
         PromptKind::Command => (commands::offers(model, world, &text, effects), None),
-        PromptKind::Jump => return super::jumping::ask(model, world, &text),
+        PromptKind::Jump => return crate::tui::jump::ask(model, world, &text),
     };
     if let Some(Over::Prompt(prompt)) = &mut model.over {
         // A reported mistake stays until the user corrects it. Before the first report, the last word may be
@@ -340,7 +340,7 @@ fn entered(model: &mut Model, world: &World, now: Timestamp, effects: &mut Vec<E
         PromptKind::Jump => {
             let chosen = prompt.offers.get(prompt.chosen.unwrap_or(0));
             if let Some(offer) = chosen {
-                super::jumping::go(model, world, now, offer, effects);
+                crate::tui::jump::go(model, world, now, offer, effects);
             }
         }
     }
@@ -348,11 +348,11 @@ fn entered(model: &mut Model, world: &World, now: Timestamp, effects: &mut Vec<E
 
 #[cfg(test)]
 mod tests {
-    use crate::tui::still::Still;
+    use crate::tui::snapshot_test::SnapshotTest;
 
     #[test]
     fn a_mistake_in_a_filter_stays_until_it_is_corrected() {
-        let still = Still::fleet().keys("/").keys("\"health:x\"");
+        let still = SnapshotTest::fleet().keys("/").keys("\"health:x\"");
         let still = still
             .keys("enter")
             .shows("unknown health x; use one of ready");
@@ -364,7 +364,7 @@ mod tests {
 
     #[test]
     fn an_unfinished_filter_is_told_when_it_is_entered() {
-        let still = Still::fleet().keys("/").keys("\"health:\"");
+        let still = SnapshotTest::fleet().keys("/").keys("\"health:\"");
         let still = still.hides("needs one of").keys("enter");
         still
             .shows("column 8: health: needs one of ready")
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn a_command_is_completed_from_nothing_and_around() {
-        let still = Still::fleet().keys(": tab tab").shows(":at");
+        let still = SnapshotTest::fleet().keys(": tab tab").shows(":at");
         let still = still.keys("tab").shows(":audit");
         let still = still.keys("shift-tab shift-tab").hides(":at");
         let still = still.keys("tab").shows(":at");
@@ -393,7 +393,10 @@ mod tests {
 
     #[test]
     fn a_filter_is_completed() {
-        let still = Still::fleet().keys("/").keys("\"health:m\"").keys("tab");
+        let still = SnapshotTest::fleet()
+            .keys("/")
+            .keys("\"health:m\"")
+            .keys("tab");
         let still = still.shows("/health:missing").keys("ctrl-u");
         let still = still
             .keys("\"env:\"")
@@ -410,11 +413,15 @@ mod tests {
             ("g c", "cart", "cart"),
             ("g x", "prod-us", "prod-us"),
         ] {
-            let still = Still::fleet().keys(keys).keys("/");
+            let still = SnapshotTest::fleet().keys(keys).keys("/");
             let still = still.keys(&format!("\"{typed}\"")).keys("enter");
             still.shows(&format!("/{typed}")).shows(kept);
         }
-        Still::fleet().keys("d /").shows("diff has no filter");
-        Still::fleet().keys("g t /").shows("tasks has no filter");
+        SnapshotTest::fleet()
+            .keys("d /")
+            .shows("diff has no filter");
+        SnapshotTest::fleet()
+            .keys("g t /")
+            .shows("tasks has no filter");
     }
 }

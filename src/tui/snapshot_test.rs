@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::effect::{Answer, Effect, Previews, Ticket};
 use super::keymap::{Key, Keymap};
-use super::model::{Event, Ground, Look, Model};
+use super::model::{Event, Look, Model, TargetInfo};
 use super::order::Prepared;
 use super::theme::{self, Depth, Theme};
 use super::update::update;
@@ -17,14 +17,14 @@ use super::view::view;
 use super::{pen, picture};
 use crate::api::audit::{Action, ContentRef};
 use crate::connect::{Address, Known};
+use crate::engine::controller_status::ControllerStatus;
 use crate::engine::diff;
 use crate::engine::plan::Asked;
-use crate::engine::presence::Presence;
 use crate::engine::revisions::{Cause, Revision, Revisions, Row, State};
 use crate::engine::world::{Event as Told, World};
 use crate::subjects::release_pin::actions::rollback::{self, Rollback, Target};
-use crate::subjects::release_pin::desk::Draft;
 use crate::subjects::release_pin::fixture::{self, outcomes, pin, release, unready};
+use crate::subjects::release_pin::planner::ActionPlan;
 use crate::subjects::release_pin::revisions::Pinned;
 
 /// The sizes in which every screen is tested.
@@ -41,7 +41,7 @@ pub const LOOKS: [(&str, Depth); 3] = [
 ];
 
 /// A model with fixed data: nothing happens unless the test says so.
-pub struct Still {
+pub struct SnapshotTest {
     /// The read model.
     pub world: World,
     /// The model.
@@ -53,9 +53,9 @@ pub struct Still {
 }
 
 /// Returns the description of a connected target.
-pub fn ground() -> Ground {
-    Ground {
-        target: "prod-eu".to_owned(),
+pub fn target_info() -> TargetInfo {
+    TargetInfo {
+        name: "prod-eu".to_owned(),
         address: Address::of_context("prod-eu", "/home/ana/.kube/config", "shop"),
         namespace: "shop".to_owned(),
         user: "ana".to_owned(),
@@ -156,7 +156,7 @@ pub fn fleet() -> World {
     world
 }
 
-impl Still {
+impl SnapshotTest {
     /// Opens the matrix of the fleet, in dark colours.
     pub fn fleet() -> Self {
         Self::of(fleet())
@@ -164,7 +164,7 @@ impl Still {
 
     /// Opens the matrix of a world.
     pub fn of(world: World) -> Self {
-        let model = Model::new(ground(), look("dark", Depth::True), (120, 40));
+        let model = Model::new(target_info(), look("dark", Depth::True), (120, 40));
         let still = Self {
             world,
             model,
@@ -335,7 +335,7 @@ pub fn promoted() -> Revisions<Pinned> {
 
 #[test]
 fn the_matrix_is_quiet_but_for_what_is_wrong() {
-    Still::fleet()
+    SnapshotTest::fleet()
         .shows("loading who made it effective")
         .answer(|_| Answer::Revisions(Ok(Box::new(promoted()))))
         .shows("▸ checkout-service")
@@ -348,14 +348,14 @@ fn the_matrix_is_quiet_but_for_what_is_wrong() {
 
 #[test]
 fn a_cause_that_cannot_be_read_says_why_and_is_not_asked_for_again() {
-    let asked = |still: &Still| {
+    let asked = |still: &SnapshotTest| {
         let effects = still.effects.iter();
         effects
             .filter(|effect| matches!(effect, Effect::Revisions(..)))
             .count()
     };
     let why = "ana may not list auditentries.bowline.dev";
-    let still = Still::fleet().answer(|_| Answer::Revisions(Err(why.to_owned())));
+    let still = SnapshotTest::fleet().answer(|_| Answer::Revisions(Err(why.to_owned())));
     let before = asked(&still);
     let words = "cannot read who made it effective: ana may not list auditentries";
     let still = still
@@ -370,7 +370,7 @@ fn a_cause_that_cannot_be_read_says_why_and_is_not_asked_for_again() {
 
 #[test]
 fn the_cursor_begins_on_the_worst_place_in_production() {
-    let still = Still::fleet();
+    let still = SnapshotTest::fleet();
     let place = still.model.matrix().place().unwrap();
     assert_eq!(
         (&*place.component, &*place.environment),
@@ -409,7 +409,7 @@ fn manifests(version: &str, image: &str, pool: &str) -> Vec<serde_json::Value> {
 }
 
 /// Plans a rollback of the selected cell as the real session does, and adds the differences.
-pub fn rolled_back(still: Still) -> Still {
+pub fn rolled_back(still: SnapshotTest) -> SnapshotTest {
     let asked = Asked {
         operation: "5f0c1d3a-0000".to_owned(),
         now: still.now,
@@ -423,11 +423,11 @@ pub fn rolled_back(still: Still) -> Still {
         to: Target::LastGood,
         hold: true,
         recorded: Vec::new(),
-        controller: Presence::Runs,
+        controller: ControllerStatus::Runs,
     };
     let plan = rollback::plan(&still.world, &command, &asked).unwrap();
-    let draft = Draft::of(plan);
-    let prepared = Prepared::Moves(Box::new(draft));
+    let action_plan = ActionPlan::of(plan);
+    let prepared = Prepared::Moves(Box::new(action_plan));
     let diff = diff::diff(
         &manifests("v1.2.3", "registry/checkout:1.2.3", "40"),
         &manifests("v1.2.1", "registry/checkout:1.2.1", "20"),
@@ -445,7 +445,7 @@ pub fn rolled_back(still: Still) -> Still {
 
 #[test]
 fn a_plan_says_what_from_what_to_what_and_asks_for_more_where_more_is_at_stake() {
-    rolled_back(Still::fleet().keys("R"))
+    rolled_back(SnapshotTest::fleet().keys("R"))
         .shows("type production and why")
         .shows("last good here")
         .shows("registry/checkout:1.2.1")
@@ -455,7 +455,7 @@ fn a_plan_says_what_from_what_to_what_and_asks_for_more_where_more_is_at_stake()
 
 #[test]
 fn four_keys_and_the_confirmation_roll_the_worst_back() {
-    let still = rolled_back(Still::fleet().keys("R"));
+    let still = rolled_back(SnapshotTest::fleet().keys("R"));
     let still = still.keys("\"production errors up\"").keys("enter");
     assert!(
         matches!(still.effects.last(), Some(Effect::Apply(..))),

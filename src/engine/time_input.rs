@@ -11,12 +11,12 @@ use crate::api::interval::Interval;
 #[error(
     "{0:?} is not a time; write 14:02, yesterday 14:02, 2026-01-31, 2026-01-31 14:02, 2026-01-31T14:02:00Z, or a duration ago: 20m, 2h, 7d"
 )]
-pub struct NotAMoment(pub String);
+pub struct NotATime(pub String);
 
 /// Parses a time that a user types now in a time zone.
 ///
 /// A time of the day is in the past: if it is later than now, it is that of yesterday.
-pub fn read(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Timestamp, NotAMoment> {
+pub fn read(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Timestamp, NotATime> {
     let words = text.trim();
     let here = now.to_zoned(zone.clone());
     let ago = words.strip_suffix(" ago").unwrap_or(words);
@@ -39,7 +39,7 @@ pub fn read(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Timestamp, No
                     .ok()
             }),
     };
-    found.ok_or_else(|| NotAMoment(text.to_owned()))
+    found.ok_or_else(|| NotATime(text.to_owned()))
 }
 
 /// Parses a time of the day, with or without seconds.
@@ -148,7 +148,7 @@ mod tests {
         ] {
             assert_eq!(
                 read(text, now, &zone),
-                Err(NotAMoment(text.to_owned())),
+                Err(NotATime(text.to_owned())),
                 "{text}"
             );
         }

@@ -1,16 +1,19 @@
 //! Jumps to any object, screen or context by a part of its name: the prompt and the navigation.
 
+mod search;
+
 use jiff::Timestamp;
 
-use super::action::Action;
-use super::effect::{Destination, Effect};
-use super::filter::Filter;
-use super::jump::{Goal, Jump, Kind};
-use super::model::{Model, Wish};
-use super::prompt::{Offer, Over, Prompt, PromptKind};
-use super::screens::{Screen, is_bad};
-use super::update::{fulfil, run};
+pub use search::{Goal, Jump, Kind};
+
 use crate::engine::world::{Key, World};
+use crate::tui::action::Action;
+use crate::tui::effect::{Destination, Effect};
+use crate::tui::filter::Filter;
+use crate::tui::model::{Model, ScreenRequest};
+use crate::tui::prompt::{Offer, Over, Prompt, PromptKind};
+use crate::tui::screens::{Screen, is_bad};
+use crate::tui::update::{fulfil, run};
 
 /// The number of names to try before the next key is handled.
 const PIECE: usize = 5_000;
@@ -34,8 +37,8 @@ const SCREENS: &[(&str, Action)] = &[
 /// Opens the jump prompt.
 pub fn open(model: &mut Model, world: &World) {
     let screens = SCREENS.iter().map(|(name, _)| *name);
-    let contexts = model.ground.contexts.iter().map(|known| &known.name);
-    let jump = Jump::new(world, Some(&model.ground.namespace), screens, contexts);
+    let contexts = model.target_info.contexts.iter().map(|known| &known.name);
+    let jump = Jump::new(world, Some(&model.target_info.namespace), screens, contexts);
     let mut prompt = Prompt::open(PromptKind::Jump, "");
     prompt.jump = Some(Box::new(jump));
     model.over = Some(Over::Prompt(Box::new(prompt)));
@@ -126,7 +129,13 @@ pub fn go(
                 context: Some(key.name.to_string()),
                 namespace: None,
             };
-            return fulfil(model, world, now, Wish::Connect(destination), effects);
+            return fulfil(
+                model,
+                world,
+                now,
+                ScreenRequest::Connect(destination),
+                effects,
+            );
         }
         Kind::Component => return to_cell(model, key, None),
         Kind::Environment => {
@@ -166,10 +175,12 @@ fn to_cell(model: &mut Model, component: &Key, environment: Option<&str>) {
 #[cfg(test)]
 mod tests {
     use crate::tui::effect::Effect;
-    use crate::tui::still::Still;
+    use crate::tui::snapshot_test::SnapshotTest;
 
-    fn jumped(to: &str) -> Still {
-        let still = Still::fleet().keys("ctrl-p").keys(&format!("\"{to}\""));
+    fn jumped(to: &str) -> SnapshotTest {
+        let still = SnapshotTest::fleet()
+            .keys("ctrl-p")
+            .keys(&format!("\"{to}\""));
         still.keys("enter")
     }
 
@@ -197,7 +208,7 @@ mod tests {
 
     #[test]
     fn what_fits_is_offered_while_it_is_typed() {
-        let still = Still::fleet().keys("ctrl-p").keys("\"cart\"");
+        let still = SnapshotTest::fleet().keys("ctrl-p").keys("\"cart\"");
         let still = still.shows("component").shows("cart-v0.9.0");
         let still = still.keys("\"zzz\"").hides("cart-v0.9.0");
         still.keys("enter").shows("COMPONENT");
@@ -205,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_filter_hides_nothing_that_is_asked_for_by_name() {
-        let still = Still::fleet()
+        let still = SnapshotTest::fleet()
             .keys("/")
             .keys("\"cart\"")
             .keys("enter")
