@@ -56,7 +56,7 @@ fn main() {
 fn frames(world: &World, components: usize, count: u32) {
     let target_info = TargetInfo {
         address: Default::default(),
-        target: "bench".to_owned(),
+        name: "bench".to_owned(),
         namespace: "shop".to_owned(),
         user: "ana".to_owned(),
         readonly: None,
