@@ -4,11 +4,20 @@
 //! below has the parts that all subjects share.
 
 pub mod release_pin;
+pub mod workload;
 
 use kube::Client;
 
+use crate::engine::subject::Kind;
+
 use crate::engine::world::World;
 use crate::engine::world::feed::{Feed, Watch};
+
+/// Returns all kinds of subjects.
+pub fn kinds() -> impl Iterator<Item = &'static Kind> {
+    let release_pin: &'static Kind = &release_pin::kind::KIND;
+    std::iter::once(release_pin).chain(workload::KINDS)
+}
 
 /// Starts to watch the kinds of every subject in a namespace, or in all namespaces.
 pub fn watch(client: &Client, namespace: Option<&str>) -> Feed {

@@ -13,8 +13,8 @@ mod workloads;
 
 use serde_json::Value;
 
-use super::kinds::is_builtin;
 use crate::api::Object;
+use crate::api::builtin::is_builtin;
 use crate::api::rendered::Health;
 
 /// The health of a resource, and the reason.
