@@ -185,6 +185,20 @@ impl Change {
         &self.subject.key
     }
 
+    /// Returns the command of bowline with a verb on the subject, without the flags of the target. Callers quote
+    /// the names.
+    pub fn command_line(&self, verb: &str, quote: fn(&str) -> String) -> String {
+        let name = quote(&self.name);
+        match self.subject.kind.actions {
+            None => format!(
+                "bowline {verb} {name} --environment {}",
+                quote(&self.environment)
+            ),
+            // The name has the kind, and the subject is in the namespace of the target.
+            Some(_) => format!("bowline {verb} {name}"),
+        }
+    }
+
     /// Returns the number of the subject's newest change at plan time; None if the change creates the subject.
     pub fn number(&self) -> Option<i64> {
         self.expected.as_ref().map(|expected| expected.number)

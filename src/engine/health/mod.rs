@@ -9,6 +9,7 @@ mod jobs;
 mod pods;
 #[cfg(test)]
 mod tests;
+pub mod wait;
 mod workloads;
 
 use serde_json::Value;

@@ -17,7 +17,7 @@ use crate::api::operation::Operation;
 use crate::api::release::{Mark, Verdict};
 use crate::api::rendered::Health;
 use crate::connect::kinds;
-use crate::engine::health::{self, Facts};
+use crate::engine::health;
 use crate::engine::pages;
 use crate::engine::repeat::repeat;
 use crate::engine::revisions::{Cause, Revision, Revisions, Row, State};
@@ -71,6 +71,8 @@ impl Stored {
 
 /// A workload with its stored revisions.
 pub struct Workload {
+    /// The kind, such as `Deployment`.
+    pub kind: &'static str,
     /// The object.
     pub object: DynamicObject,
     /// Its revisions, oldest first.
@@ -100,7 +102,11 @@ impl Workload {
         let all = pages::all(&api, selected, pages::PAGE).await?.into_iter();
         let mut stored: Vec<Stored> = all.filter_map(|kept| stored(&object, kept)).collect();
         stored.sort_by_key(|stored| stored.number);
-        Ok(Self { object, stored })
+        Ok(Self {
+            kind: subject.kind.name,
+            object,
+            stored,
+        })
     }
 
     /// Returns the template of the workload.
@@ -131,17 +137,7 @@ impl Workload {
 
     /// Returns the health of the workload, and the reason.
     pub fn health(&self) -> health::Verdict {
-        let types = self.object.types.as_ref();
-        let empty = crate::api::Object::default();
-        let map = |name: &str| self.object.data.get(name).and_then(Value::as_object);
-        health::of(&Facts {
-            group: "apps",
-            kind: types.map_or("Deployment", |types| types.kind.as_str()),
-            generation: self.object.metadata.generation,
-            deleting: self.object.metadata.deletion_timestamp.is_some(),
-            spec: map("spec").unwrap_or(&empty),
-            status: map("status"),
-        })
+        health::wait::of_workload(&self.object, self.kind)
     }
 }
 
