@@ -100,7 +100,7 @@ fn listed(diff: &Diff) -> String {
 fn value(plan: &Plan, changes: impl Iterator<Item = Value>) -> Value {
     json!({
         "action": plan.action, "operation": plan.operation, "at": plan.at, "reason": plan.reason,
-        "@@changes@@": changes.collect::<Vec<_>>(),
+        "items": changes.collect::<Vec<_>>(),
     })
 }
 
