@@ -3,6 +3,7 @@
 //! A folder has the rows of its kind in the read model, its rules, its actions and its revisions. The engine
 //! below has the parts that all subjects share.
 
+pub mod matrix;
 pub mod release_pin;
 pub mod workload;
 
@@ -24,12 +25,22 @@ pub fn watch(client: &Client, namespace: Option<&str>) -> Feed {
     Feed::start(client, namespace, watches())
 }
 
+/// Starts to watch the kinds of every subject, and the workloads that exist without bowline: the rows of the
+/// matrix.
+pub fn watch_matrix(client: &Client, namespace: Option<&str>) -> Feed {
+    Feed::start(client, namespace, matrix_watches())
+}
+
 /// Returns an empty read model of the kinds of every subject; for callers that fill it themselves.
 pub fn read_model() -> World {
-    World::watching(watches().iter().map(Watch::kind).collect())
+    World::watching(matrix_watches().iter().map(Watch::kind).collect())
 }
 
 fn watches() -> Vec<Watch> {
     let subjects = release_pin::watches().into_iter();
     subjects.chain(Watch::shared()).collect()
+}
+
+fn matrix_watches() -> Vec<Watch> {
+    watches().into_iter().chain(workload::watches()).collect()
 }

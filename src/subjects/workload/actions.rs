@@ -26,7 +26,7 @@ use crate::engine::subject::command::{Command, Planned, SubjectError, Verb};
 use crate::engine::subject::{SubjectRef, field};
 
 /// The path of the template in managed fields.
-const OF_TEMPLATE: &[&str] = &["f:spec", "f:template"];
+pub(super) const OF_TEMPLATE: &[&str] = &["f:spec", "f:template"];
 
 /// Plans a command.
 pub async fn plan(

@@ -5,7 +5,10 @@
 
 pub mod actions;
 pub mod kind;
+pub mod matrix;
 pub mod revisions;
+pub mod rows;
 mod template;
 
 pub use kind::KINDS;
+pub use rows::watches;

@@ -3,6 +3,8 @@
 //! The controllers of Kubernetes copy the annotations of a workload to its newest revision. So a revision that
 //! bowline published says who published it and why, also on a cluster without AuditEntries.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{ControllerRevision, ReplicaSet};
 use kube::api::{Api, DynamicObject, ListParams};
@@ -26,7 +28,7 @@ use crate::engine::subject::{SubjectRef, field};
 use crate::text;
 
 /// The annotation with the number of a ReplicaSet, and of the newest revision of a Deployment.
-const REVISION: &str = "deployment.kubernetes.io/revision";
+pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
 /// The annotation in which kubectl keeps the reason of a change.
 const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
 
@@ -53,19 +55,24 @@ impl Stored {
 
     /// Returns whether the revision is marked bad, and the note.
     pub fn bad(&self) -> Option<String> {
-        let mark = self.object.annotations().get(labels::MARK)?;
-        match serde_json::from_str::<Mark>(mark) {
-            Ok(mark) if mark.verdict == Verdict::Bad => {
-                let reason = mark.note.map(|reason| format!(": {reason}"));
-                Some(format!(
-                    "marked bad by {}{}",
-                    mark.by,
-                    reason.unwrap_or_default()
-                ))
-            }
-            Ok(_) => None,
-            Err(_) => Some("marked bad".to_owned()),
+        bad(self.object.annotations())
+    }
+}
+
+/// Returns the mark of a revision that is marked bad, in words.
+pub(super) fn bad(annotations: &BTreeMap<String, String>) -> Option<String> {
+    let mark = annotations.get(labels::MARK)?;
+    match serde_json::from_str::<Mark>(mark) {
+        Ok(mark) if mark.verdict == Verdict::Bad => {
+            let reason = mark.note.map(|reason| format!(": {reason}"));
+            Some(format!(
+                "marked bad by {}{}",
+                mark.by,
+                reason.unwrap_or_default()
+            ))
         }
+        Ok(_) => None,
+        Err(_) => Some("marked bad".to_owned()),
     }
 }
 
@@ -157,7 +164,12 @@ fn revisions(subject: &SubjectRef, workload: &Workload) -> Revisions<Content> {
     let rows = workload.stored.iter().map(|stored| {
         let is_current = Some(stored.number) == current;
         let verdict = is_current.then(|| workload.health());
-        let operation = published(stored);
+        // The controllers of StatefulSets and DaemonSets do not update the annotations of a revision that becomes the
+        // newest again.
+        let on_workload = is_current
+            .then(|| published(stored, &workload.object))
+            .flatten();
+        let operation = on_workload.or_else(|| published(stored, &stored.object));
         Row::Known(Revision {
             number: stored.number,
             hash: stored.content().hash,
@@ -188,9 +200,9 @@ fn revisions(subject: &SubjectRef, workload: &Workload) -> Revisions<Content> {
     }
 }
 
-/// Returns the operation of bowline that published a revision; None if another program made it.
-fn published(stored: &Stored) -> Option<Operation> {
-    let text = stored.object.annotations().get(labels::OPERATION)?;
+/// Returns the operation of bowline that published a revision, from an object; None if another program made it.
+fn published(stored: &Stored, object: &DynamicObject) -> Option<Operation> {
+    let text = object.annotations().get(labels::OPERATION)?;
     let operation: Operation = serde_json::from_str(text).ok()?;
     let hash = operation.to.as_ref()?.hash.as_deref();
     // The annotation stays when another program changes the template. The content tells.
