@@ -33,7 +33,7 @@ pub fn watch_matrix(client: &Client, namespace: Option<&str>) -> Feed {
 
 /// Returns an empty read model of the kinds of every subject; for callers that fill it themselves.
 pub fn read_model() -> World {
-    World::watching(matrix_watches().iter().map(Watch::kind).collect())
+    World::watching(watches().iter().map(Watch::kind).collect())
 }
 
 fn watches() -> Vec<Watch> {

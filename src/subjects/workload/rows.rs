@@ -143,6 +143,20 @@ impl World {
         tables.find_map(|table| table.get(key))
     }
 
+    /// Returns the workload of an object of a watched kind: itself, or the owner of a revision.
+    pub fn workload_of(&self, source: Source, key: &Key) -> Option<&Row> {
+        let tables = self.workload_tables();
+        if let Some(table) = tables.revisions.get(&source) {
+            let owner = &table.get(key)?.owner;
+            let mut all = self.workloads();
+            return all.find(|row| row.uid == *owner);
+        }
+        let kind = super::KINDS
+            .into_iter()
+            .find(|kind| plural(kind) == source)?;
+        self.workload(&key.beside(&kind.words(&key.name)))
+    }
+
     /// Returns the stored revisions of a workload, oldest first.
     pub fn workload_revisions<'w>(
         &'w self,
@@ -157,22 +171,7 @@ impl World {
 
 /// Returns the name of the matrix row of an object.
 fn row_of<'w>(world: &'w World, source: Source, key: &Key) -> Option<&'w Arc<str>> {
-    let tables = world.workload_tables();
-    if let Some(revision) = tables
-        .revisions
-        .get(&source)
-        .and_then(|table| table.get(key))
-    {
-        let mut all = world.workloads();
-        return all
-            .find(|row| row.uid == revision.owner)
-            .map(|row| &row.key.name);
-    }
-    let kind = super::KINDS
-        .into_iter()
-        .find(|kind| plural(kind) == source)?;
-    let key = key.beside(&kind.words(&key.name));
-    world.workload(&key).map(|row| &row.key.name)
+    world.workload_of(source, key).map(|row| &row.key.name)
 }
 
 fn plural(kind: &Kind) -> Source {

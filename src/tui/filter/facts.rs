@@ -7,10 +7,12 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
+use crate::api::pin::Hold;
 use crate::engine::world::{Key, Labels, World};
 use crate::subjects::release_pin::matrix::{self, Cell, Columns, Health};
 use crate::subjects::release_pin::past::Recorded;
 use crate::subjects::release_pin::rows::{Pin, ReleaseRow, SnapshotRow};
+use crate::subjects::{self, workload};
 
 /// The largest size of a row's text in bytes; the rest of hostile names is cut off.
 const TEXT: usize = 16 * 1024;
@@ -119,6 +121,27 @@ impl Facts {
         builder.finish()
     }
 
+    /// Returns the facts of a workload, from its cell in the matrix.
+    pub fn of_workload(view: &View<'_>, row: &workload::rows::Row) -> Self {
+        let mut builder = Builder::default();
+        builder.text.add(&row.key.name);
+        builder.labels(&row.labels);
+        let name = workload::matrix::column(view.world, &row.key.namespace);
+        let column = view.columns.position(name);
+        let cell = column.and_then(|column| {
+            let cell = subjects::matrix::cell(view.world, view.columns, &row.key, column, view.now);
+            Some((column, cell?))
+        });
+        if let Some((column, cell)) = cell {
+            let release = builder.text.add(cell.release);
+            let mut active = row.holds.iter().filter(|hold| hold.is_active(view.now));
+            let mine = active.any(|hold| hold.owner == view.user);
+            builder.cell(column, &cell, release, release, mine);
+            builder.ends(&row.holds, view.now);
+        }
+        builder.finish()
+    }
+
     /// Returns the facts of a component at a past time; `cells` has one cell per column.
     pub fn of_past(component: &Key, cells: &[Recorded<'_>]) -> Self {
         let mut builder = Builder::default();
@@ -169,7 +192,7 @@ impl Facts {
         });
         for (pin, column) in pins {
             // This release may become effective when a hold ends, or stop being effective.
-            builder.ends(pin, view.now);
+            builder.ends(&pin.holds, view.now);
             if pin.effective_release(view.now) != &*release.key.name {
                 continue;
             }
@@ -333,16 +356,13 @@ impl Builder {
         };
         let mine = pin.changed_by.as_deref() == Some(view.user) || held_by_me();
         self.cell(column, cell, release, version, mine);
-        self.ends(pin, view.now);
+        self.ends(&pin.holds, view.now);
     }
 
-    /// Records the end of the next hold of a ReleasePin.
-    fn ends(&mut self, pin: &Pin, now: Timestamp) {
+    /// Records the end of the next hold.
+    fn ends(&mut self, holds: &[Hold], now: Timestamp) {
         let summary = &mut self.facts.summary;
-        let ends = pin
-            .holds
-            .iter()
-            .filter_map(|hold| Some(hold.until.as_ref()?.0));
+        let ends = holds.iter().filter_map(|hold| Some(hold.until.as_ref()?.0));
         let next = ends.filter(|end| *end > now).min();
         summary.expires = match (summary.expires, next) {
             (Some(one), Some(other)) => Some(one.min(other)),
