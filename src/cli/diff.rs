@@ -254,6 +254,7 @@ impl From<CompareError> for Error {
             | CompareError::Unrecorded { .. }
             | CompareError::Gone { .. }
             | CompareError::NoDataPlane { .. }
+            | CompareError::Other(_)
             | CompareError::NoWay(_)) => Error::new(Exit::Failed, error.to_string()),
         };
         match hint {

@@ -184,6 +184,28 @@ pub enum NoRevision {
 const LISTED: usize = 10;
 
 impl<C> Revisions<C> {
+    /// Replaces the content of each revision.
+    pub fn map<D>(self, mut map: impl FnMut(C) -> D) -> Revisions<D> {
+        let rows = self.rows.into_iter().map(|row| match row {
+            Row::Missing(missing) => Row::Missing(missing),
+            Row::Known(revision) => Row::Known(Revision {
+                content: revision.content.map(&mut map),
+                number: revision.number,
+                hash: revision.hash,
+                created: revision.created,
+                cause: revision.cause,
+                restored_from: revision.restored_from,
+                state: revision.state,
+                why: revision.why,
+            }),
+        });
+        Revisions {
+            subject: self.subject,
+            current: self.current,
+            rows: rows.collect(),
+        }
+    }
+
     /// Returns the known revisions, oldest first.
     pub fn known(&self) -> impl DoubleEndedIterator<Item = &Revision<C>> {
         self.rows.iter().filter_map(|row| match row {

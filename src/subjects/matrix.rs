@@ -5,6 +5,7 @@ use jiff::Timestamp;
 
 use super::{release_pin, workload};
 use crate::engine::subject::SubjectRef;
+use crate::engine::subject::command::Actions;
 use crate::engine::world::{Key, World};
 use release_pin::matrix::{Cell, Columns};
 
@@ -61,10 +62,11 @@ pub fn cell<'w>(
     }
 }
 
-/// Returns the subject that the name of a row names with its kind; None for a component.
-pub fn named(namespace: &str, row: &str) -> Option<SubjectRef> {
+/// Returns the subject that the name of a row names with its kind, and the functions of that kind; None for a
+/// component.
+pub fn named(namespace: &str, row: &str) -> Option<(SubjectRef, &'static Actions)> {
     let (prefix, name) = row.split_once('/')?;
     let kind = super::kinds().find(|kind| kind.prefixes.contains(&prefix))?;
-    (kind.actions.is_some() && !name.is_empty())
-        .then(|| SubjectRef::new(kind, Key::new(namespace, name)))
+    let actions = kind.actions.as_ref().filter(|_| !name.is_empty())?;
+    Some((SubjectRef::new(kind, Key::new(namespace, name)), actions))
 }

@@ -146,6 +146,13 @@ impl Compared {
                 "--to".to_owned(),
                 to.clone(),
             ],
+            Self::Revisions { place, from, to } if place.component.contains('/') => vec![
+                place.component.to_string(),
+                "--from".to_owned(),
+                number(from),
+                "--to".to_owned(),
+                number(to),
+            ],
             Self::Revisions { place, from, to } => vec![
                 place.component.to_string(),
                 "--environment".to_owned(),

@@ -13,7 +13,7 @@ use super::screens::{
 };
 use super::update::front;
 use crate::engine::audit::Span;
-use crate::engine::world::World;
+use crate::engine::world::{Key, World};
 
 /// Returns the request to open the screen of an action; None if the action opens no screen here.
 pub fn screen(
@@ -75,7 +75,14 @@ pub fn screen(
                     None => return Some(ScreenRequest::Say(Level::Warning, why)),
                 },
             };
+            let environment = environment.clone();
             front(model, world, now, effects, |_, turn| {
+                // A workload has one column, so its revisions are all there is to open.
+                let key = Key::new(&turn.target_info.namespace, &component);
+                if let (Some(_), Some(environment)) = (world.workload(&key), &environment) {
+                    let place = Place::new(&component, environment);
+                    return Screen::Revisions(Box::new(revisions::State::open(place, turn)));
+                }
                 let opened = component::State::open(component, environment, turn);
                 Screen::Component(Box::new(opened))
             })?

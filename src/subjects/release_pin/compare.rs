@@ -75,6 +75,9 @@ pub enum CompareError {
     /// An object of a data plane cannot be read.
     #[error(transparent)]
     Live(#[from] LiveError),
+    /// The revisions of another kind of subject cannot be read, for this reason.
+    #[error("{0}")]
+    Other(String),
     /// A request failed.
     #[error(transparent)]
     Target(#[from] kube::Error),

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use super::Session;
 use crate::api::environment::Reach;
 use crate::connect::explain;
-use crate::engine::compare::{Side, Sides};
+use crate::engine::compare::{self, Side, Sides};
 use crate::engine::diff;
+use crate::subjects::matrix::named;
 use crate::subjects::release_pin::compare::{CompareError, Comparer};
 use crate::subjects::release_pin::revisions::{NoSubject, Subject};
 use crate::tui::effect::{Compare, Compared, Comparison, Half};
@@ -39,8 +40,16 @@ async fn sides(
             to,
         } => comparer.environments(component, [from, to], notes).await,
         Compared::Revisions { place, from, to } => {
-            let subject = Subject::of(&place.component, &place.environment);
             let wanted = (Some(*from), Some(*to));
+            if let Some((subject, actions)) = named(&session.connection.namespace, &place.component)
+            {
+                let now = session.now();
+                let client = &session.connection.client;
+                let found = (actions.revisions)(client, &subject, now).await;
+                let found = found.map_err(|error| CompareError::Other(error.to_string()))?;
+                return Ok(compare::revisions(&found, wanted, now)?);
+            }
+            let subject = Subject::of(&place.component, &place.environment);
             comparer.revisions(&subject, wanted, notes).await
         }
         Compared::Releases { from, to } => comparer.releases([from, to], notes).await,

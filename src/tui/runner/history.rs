@@ -1,15 +1,27 @@
-//! Reads the revisions of a ReleasePin.
+//! Reads the revisions of a subject.
 
 use super::Session;
+use crate::api::audit::ContentRef;
 use crate::connect::explain;
 use crate::engine::revisions::Revisions;
+use crate::subjects::matrix::named;
 use crate::subjects::release_pin::revisions::{NoSubject, Pinned, Subject};
 use crate::tui::effect::Place;
 
-/// Reads the revisions of a ReleasePin, or returns the reason why that is impossible.
+/// Reads the revisions of a subject, or returns the reason why that is impossible.
 pub async fn revisions(session: &Session, place: &Place) -> Result<Revisions<Pinned>, String> {
-    let subject = Subject::of(&place.component, &place.environment);
     let connection = &session.connection;
+    if let Some((subject, actions)) = named(&connection.namespace, &place.component) {
+        let read = (actions.revisions)(&connection.client, &subject, session.now()).await;
+        let found = read.map_err(|error| error.to_string())?;
+        return Ok(found.map(|content| Pinned {
+            release: ContentRef::named(content.label),
+            holds: Vec::new(),
+            reference: None,
+            replaced: None,
+        }));
+    }
+    let subject = Subject::of(&place.component, &place.environment);
     let read = subject
         .read(&connection.client, &connection.namespace, session.now())
         .await;

@@ -14,6 +14,7 @@ use super::Handled;
 use crate::engine::diff::Diff;
 use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::matrix::{self, Columns};
+use crate::subjects::workload;
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Compare, Compared, Comparison, Effect, Place, Ticket};
 use crate::tui::model::{Level, Subject, Turn};
@@ -420,6 +421,18 @@ pub fn of_place(
         environment,
     } = place;
     let key = Key::new(namespace, component);
+    if let Some(row) = world.workload(&key) {
+        let current = workload::matrix::current(world, row);
+        let good = workload::matrix::good(world, row);
+        let sides = current.zip(good);
+        return sides
+            .map(|(current, good)| Compared::Revisions {
+                place: place.clone(),
+                from: good.number,
+                to: current.number,
+            })
+            .ok_or_else(|| format!("{component} has no older revision with another template"));
+    }
     let pin = world
         .pin_of(&key, environment)
         .ok_or_else(|| format!("{component} is not deployed in {environment}"))?;

@@ -7,8 +7,10 @@ use jiff::Timestamp;
 
 use super::{Handled, Screen, diff};
 use crate::api::release::Verdict;
+use crate::api::rendered::Health;
 use crate::engine::revisions::{Revision, Revisions, Row};
-use crate::engine::world::{Key, World};
+use crate::engine::world::feed::Touched;
+use crate::engine::world::{Key, Source, World};
 use crate::subjects::release_pin::actions::mark::Mark;
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::planner;
@@ -100,6 +102,14 @@ impl History {
 
     fn see(&self, world: &World, namespace: &str) -> Option<Seen> {
         let component = Key::new(namespace, &self.place.component);
+        if let Some(row) = world.workload(&component) {
+            return Some(Seen {
+                uid: row.uid.clone(),
+                generation: row.changes,
+                moves: world.workload_revisions(row).count(),
+                healthy: Some(row.health == Health::Healthy),
+            });
+        }
         let pin = world.pin_of(&component, &self.place.environment)?;
         Some(Seen {
             uid: pin.uid.clone(),
@@ -121,6 +131,15 @@ impl History {
             }
             answer => Some(answer),
         }
+    }
+
+    /// Returns whether changed objects belong to this subject.
+    pub fn concerns(&self, touched: &[Touched]) -> bool {
+        let is_own = |one: &Touched| {
+            one.source == Source::RELEASE_PINS
+                || one.component.as_ref() == Some(&self.place.component)
+        };
+        touched.iter().any(is_own)
     }
 
     /// Returns the filter.
@@ -290,7 +309,7 @@ impl History {
         let selected = || match self.row() {
             Some(Row::Known(revision)) => Ok(revision.number),
             Some(row @ Row::Missing(_)) => Err(missing(row)),
-            None => Err("this ReleasePin has no revisions".to_owned()),
+            None => Err("there are no revisions".to_owned()),
         };
         let (one, other) = match self.marked.as_slice() {
             [one, other] => (*one, *other),

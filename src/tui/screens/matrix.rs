@@ -467,6 +467,7 @@ impl State {
             (Action::CopyCommand, _) => {
                 let name = quoted(&place.component);
                 turn.target_info.aimed(match &self.travel {
+                    None if place.component.contains('/') => format!("bowline history {name}"),
                     None => format!("bowline status {name}"),
                     // No command shows the matrix at a past time.
                     Some(_) => {

@@ -1,4 +1,4 @@
-//! The revisions of a ReleasePin as a list: release, time, user, reason and outcome.
+//! The revisions of a subject as a list: release, time, user, reason and outcome.
 //!
 //! The user can compare two marked revisions and roll back to any revision.
 
@@ -8,7 +8,6 @@ use jiff::Timestamp;
 
 use super::history::History;
 use super::{Handled, Scene};
-use crate::engine::world::Source;
 use crate::engine::world::feed::Touched;
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Place, Ticket};
@@ -73,7 +72,7 @@ impl State {
 
     /// Updates the screen after changes in the read model.
     pub fn touched(&mut self, touched: &[Touched], turn: &mut Turn<'_>) {
-        if touched.iter().any(|one| one.source == Source::RELEASE_PINS) {
+        if self.history.concerns(touched) {
             self.history.ask(turn);
         }
     }

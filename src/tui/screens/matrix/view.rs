@@ -11,7 +11,7 @@ use crate::text;
 use crate::tui::action::Action;
 use crate::tui::model::RepositoryInfo;
 use crate::tui::pen::{Glyphs, Pen, Sheet};
-use crate::tui::roster::{Seen, Sort};
+use crate::tui::roster::{Roster, Seen, Sort};
 use crate::tui::screens::Scene;
 use crate::tui::theme::Role;
 use crate::tui::widgets::{scrolled, wrap};
@@ -160,7 +160,13 @@ impl State {
         layout: Layout,
         sorted: (Sort, bool),
     ) {
-        let head = sorted_head(sorted, sheet.glyphs, usize::from(layout.name - 1));
+        let has_workloads = self.roster.as_ref().is_some_and(Roster::has_workloads);
+        let noun = match has_workloads {
+            true => "NAME",
+            false => "COMPONENT",
+        };
+        let width = usize::from(layout.name - 1);
+        let head = sorted_head(noun, sorted, sheet.glyphs, width);
         let mut pen = sheet.line(0);
         pen.skip(MARGIN).cell(&head, layout.name, Role::Header);
         let seen = columns
@@ -316,19 +322,24 @@ fn back_to(environment: &str) -> String {
 }
 
 /// Returns the head of the first column, with the sort order unless the rows are sorted by name.
-fn sorted_head((sort, reversed): (Sort, bool), glyphs: &Glyphs, width: usize) -> String {
+fn sorted_head(
+    noun: &str,
+    (sort, reversed): (Sort, bool),
+    glyphs: &Glyphs,
+    width: usize,
+) -> String {
     // Only names and ages ascend by default.
     let falling = !matches!(sort, Sort::Name | Sort::Changed) != reversed;
     let arrow = glyphs.sorted(falling);
     if sort == Sort::Name {
-        return format!("COMPONENT{arrow}");
+        return format!("{noun}{arrow}");
     }
     let name = Sort::ALL.iter().find(|(known, _)| *known == sort);
     let by = format!(
         "BY {}{arrow}",
         name.map_or("", |(_, name)| name).to_uppercase()
     );
-    let whole = format!("COMPONENT {by}");
+    let whole = format!("{noun} {by}");
     match text::width(&whole) <= width {
         true => whole,
         false => text::fit(&by, width),
