@@ -66,7 +66,7 @@ pub async fn run(
     commits::begin(&connection, options, BeforePlan::Fetch, say).await?;
     let server = Server::ask(&connection, say).await?;
     let address = Address::of(&connection, options, environment);
-    let plan = {
+    let mut plan = {
         let feed = live(&connection, options, &READ_BY_GC).await?;
         let command = Gc {
             components: arguments.components.clone(),
@@ -99,8 +99,7 @@ pub async fn run(
     };
     let shown = shown(&plan, files.as_ref(), arguments.output);
     let going = plan.going().count();
-    let mislabelled = plan.releases.iter().any(|found| found.mislabelled);
-    if arguments.dry_run || (going == 0 && !mislabelled) {
+    if arguments.dry_run || plan.is_idle() {
         let warnings = files.into_iter().flat_map(|files| files.warnings);
         warnings.for_each(&mut *say);
         summary(&plan).into_iter().for_each(&mut *say);
@@ -111,18 +110,22 @@ pub async fn run(
             _ => Outcome::changes(shown),
         });
     }
-    if !arguments.confirm && going > 0 {
-        if !confirm::can_ask() {
-            let objects = text::counted(going, "objects");
-            return Err(
-                confirm::no_confirmation(&format!("the deletion of {objects}"))
-                    .with_hint("--dry-run lists them; --confirm deletes them"),
-            );
-        }
-        let shown = self::shown(&plan, files.as_ref(), Format::Table);
-        let (objects, bytes) = (text::counted(going, "objects"), text::bytes(plan.frees()));
-        let question = format!("{shown}Deletes {objects}, {bytes}.\n");
-        confirm::ask(&question, &going.to_string())?;
+    let mut confirmation = plan.confirmation();
+    if let Some(context) = connection.protected_context() {
+        confirmation.on_protected(context);
+    }
+    let shown = self::shown(&plan, files.as_ref(), Format::Table);
+    let (objects, bytes) = (text::counted(going, "objects"), text::bytes(plan.frees()));
+    let question = format!("{shown}Deletes {objects}, {bytes}.\n");
+    let confirmed = confirm::confirm(confirmation, arguments.confirm, &question);
+    let confirmed = confirmed.map_err(|error| match confirm::asks(arguments.confirm) {
+        true => error,
+        false => error.with_hint("--dry-run lists them; --confirm deletes them"),
+    })?;
+    if confirmed.reason.is_some() {
+        plan.reason = confirmed.reason;
+    }
+    if confirmed.answered {
         connection = connection.for_confirmed_plan();
     }
     if let Some(commits) = commits::of(&connection, options)? {

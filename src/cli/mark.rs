@@ -91,7 +91,7 @@ pub async fn run(
     let mut connection = connect::connect(options, environment).await?;
     commits::begin(&connection, options, BeforePlan::Fetch, say).await?;
     let server = Server::ask(&connection, say).await?;
-    let plan = {
+    let mut plan = {
         let feed = live(&connection, options, &READ_BY_MOVES).await?;
         let command = Mark {
             release: arguments.release.clone(),
@@ -99,7 +99,11 @@ pub async fn run(
         };
         let asked = server.asked(&connection, arguments.reason.clone());
         let planned = mark::plan(&feed.world(), &command, &asked);
-        let planned = planned.and_then(|plan| plan.noted().map(|()| plan));
+        // On a terminal, the user can still type the reason.
+        let planned = match arguments.dry_run || !confirm::asks(arguments.yes) {
+            true => planned.and_then(|plan| plan.noted().map(|()| plan)),
+            false => planned,
+        };
         let address = Address::of(&connection, options, environment);
         planned.map_err(|refusal| refused(vec![refusal], &address))?
     };
@@ -114,8 +118,16 @@ pub async fn run(
     if arguments.dry_run {
         return Ok(Outcome::changes(arguments.print(verdict, PLANNED)));
     }
-    if !arguments.yes && confirm::can_ask() {
-        confirm::ask(&arguments.question(verdict), "y")?;
+    let mut confirmation = plan.confirmation();
+    if let Some(context) = connection.protected_context() {
+        confirmation.on_protected(context);
+    }
+    let question = arguments.question(verdict);
+    let confirmed = confirm::confirm(confirmation, arguments.yes, &question)?;
+    if confirmed.reason.is_some() {
+        plan.reason = confirmed.reason;
+    }
+    if confirmed.answered {
         connection = connection.for_confirmed_plan();
     }
     let clock = server.clock();

@@ -6,6 +6,7 @@ pub mod apply;
 pub mod audit;
 pub mod bodies;
 pub mod claim;
+pub mod confirmation;
 pub mod controller_status;
 pub mod diff;
 pub mod live;

@@ -6,8 +6,9 @@ use crate::cli::commits::{push_again, told};
 use crate::cli::error::{Error, Exit};
 use crate::engine::diff::Diff;
 use crate::engine::plan::Plan;
+use crate::git::commit::CommitError;
 use crate::subjects::release_pin::planner::ActionPlan;
-use crate::subjects::release_pin::repository::{self, Commits};
+use crate::subjects::release_pin::repository::{self, Commits, NotCommitted, Proposal};
 
 use super::Session;
 use super::applied::{Became, Result};
@@ -17,13 +18,13 @@ impl Session<'_> {
     /// Prints a plan with its file changes, asks for a confirmation if it needs one, and commits.
     pub(super) async fn commit(
         &mut self,
-        action_plan: ActionPlan,
+        mut action_plan: ActionPlan,
         shown: &[Option<Diff>],
         say: &mut dyn FnMut(String),
     ) -> std::result::Result<Outcome, Error> {
-        let plan = &action_plan.plan;
         let format = self.changes.output;
-        let (proposal, changing) = {
+        let (mut proposal, changing) = {
+            let plan = &action_plan.plan;
             let commits = self.commits();
             let tree = &commits.repository.tree;
             let proposal = repository::plan(tree, plan, action_plan.unmade())?;
@@ -39,13 +40,16 @@ impl Session<'_> {
             (proposal, changing)
         };
         if self.changes.dry_run {
-            let text = shown::planned(plan, shown, Some(&proposal), format);
+            let text = shown::planned(&action_plan.plan, shown, Some(&proposal), format);
             return Ok(match changing {
                 false => Outcome::done(text),
                 true => Outcome::changes(text),
             });
         }
-        self.confirm(plan, shown, Some(&proposal))?;
+        self.confirm(&mut action_plan.plan, shown, Some(&proposal))?;
+        let plan = &action_plan.plan;
+        // The user may have typed a reason, which the commit and its files contain.
+        proposal = self.proposed_again(&action_plan, &proposal)?;
         let clock = self.server.clock();
         let committed = {
             let commits = self.commits();
@@ -70,6 +74,23 @@ impl Session<'_> {
         };
         let text = shown::done(plan, shown, &became, Some(&files), format);
         Ok(Outcome::ending(text, exit).made())
+    }
+
+    /// Edits the files again, if they still are as they were shown.
+    fn proposed_again(
+        &self,
+        action_plan: &ActionPlan,
+        shown: &Proposal,
+    ) -> std::result::Result<Proposal, Error> {
+        let tree = &self.commits().repository.tree;
+        let proposal = repository::plan(tree, &action_plan.plan, action_plan.unmade())?;
+        match proposal.differs_from(shown) {
+            None => Ok(proposal),
+            Some(path) => {
+                let path = path.to_owned();
+                Err(NotCommitted::from(CommitError::Changed { path }).into())
+            }
+        }
     }
 
     fn commits(&self) -> Commits<'_> {

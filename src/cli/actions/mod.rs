@@ -15,6 +15,7 @@ use super::session::{self, Server, live, refused, refused_without_controller};
 use super::{Outcome, commits, confirm, observing};
 use crate::controllers::beside::Beside;
 use crate::engine::bodies::BodyError;
+use crate::engine::confirmation::Confirmation;
 use crate::engine::diff::{self, Diff};
 use crate::engine::plan::{Asked, Plan};
 use crate::engine::world::feed::Feed;
@@ -260,6 +261,7 @@ impl<'a> Session<'a> {
             };
             match self.changes.dry_run {
                 true => say(format!("{lacks}; without --reason bowline refuses it")),
+                false if confirm::asks(self.changes.yes) => {}
                 false => return Err(refused(vec![lacks], &self.address())),
             }
         }
@@ -292,7 +294,7 @@ impl<'a> Session<'a> {
             });
         }
         if changing > 0 {
-            self.confirm(&action_plan.plan, &shown, None)?;
+            self.confirm(&mut action_plan.plan, &shown, None)?;
         }
         let made = self.planner().make(&mut action_plan, &self.asked).await;
         let made = made.map_err(|error| not_planned(error, &self.address()))?;
@@ -335,48 +337,36 @@ impl<'a> Session<'a> {
         ended(waited, say)
     }
 
-    /// Asks on a terminal; without one, only a change of production needs `--yes`.
+    /// Confirms a plan: shows it and asks on a terminal. A typed reason becomes the reason of the plan.
     ///
-    /// The typed answer allows the writes of this plan on a protected context; `--yes` does not.
+    /// The answer allows the writes of this plan on a protected context; `--yes` does not.
     fn confirm(
         &mut self,
-        plan: &Plan,
+        plan: &mut Plan,
         shown: &[Option<Diff>],
         files: Option<&Proposal>,
     ) -> Result<(), Error> {
-        if self.changes.yes {
-            return Ok(());
+        let mut confirmation = Confirmation::of_plan(plan, &self.feed.world());
+        if let Some(context) = self.connection.protected_context() {
+            confirmation.on_protected(context);
         }
-        let production = {
-            let world = self.feed.world();
-            plan.changes.iter().find(|change| {
-                let key = Key::new(&self.asked.namespace, &change.environment);
-                let environment = world.environment(&key);
-                environment.is_some_and(|environment| environment.spec.is_production)
-            })
-        };
-        if !confirm::can_ask() {
-            return match production {
-                None => Ok(()),
-                Some(change) => Err(confirm::production_unconfirmed(&change.environment)),
-            };
+        let mut question = String::new();
+        if confirm::asks(self.changes.yes) {
+            question += &shown::planned(plan, shown, files, Format::Table);
+            // The start of the plan may have scrolled away.
+            for change in plan.changing() {
+                let line = shown::line(plan.action, change);
+                question += &format!("{:?} {line}\n", plan.action);
+            }
         }
-        // A bigger risk needs a longer answer.
-        let count = plan.changes.len().to_string();
-        let wanted = match (production, plan.changes.len()) {
-            (None, ..=1) => "y".to_owned(),
-            (None, _) => count,
-            (Some(change), ..=1) => change.environment.clone(),
-            (Some(change), _) => format!("{} {count}", change.environment),
-        };
-        let mut question = shown::planned(plan, shown, files, Format::Table);
-        // The start of the plan may have scrolled away.
-        for change in plan.changes.iter().filter(|change| !change.unchanged) {
-            let line = shown::line(plan.action, change);
-            question += &format!("{:?} {line}\n", plan.action);
+        let confirmed = confirm::confirm(confirmation, self.changes.yes, &question)?;
+        if confirmed.reason.is_some() {
+            self.asked.reason.clone_from(&confirmed.reason);
+            plan.because(confirmed.reason);
         }
-        confirm::ask(&question, &wanted)?;
-        self.connection = self.connection.for_confirmed_plan();
+        if confirmed.answered {
+            self.connection = self.connection.for_confirmed_plan();
+        }
         Ok(())
     }
 }

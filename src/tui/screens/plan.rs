@@ -25,13 +25,14 @@ use keys::Dropped;
 use page::Page;
 
 use super::{Handled, Screen, diff, revisions};
+use crate::engine::confirmation::{Accepted, Confirmation};
 use crate::engine::diff::Diff;
 use crate::engine::world::Key;
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::planner;
 use crate::subjects::release_pin::repository::Proposal;
 use crate::tui::action::{Action, Mode};
-use crate::tui::confirm::{Confirmation, Demand};
+use crate::tui::confirm::{self, ConfirmationLine};
 use crate::tui::effect::{
     Answer, Compare, Confirmed, Effect, Half, Place, Planned, Refused, Ticket,
 };
@@ -82,7 +83,7 @@ pub enum Stage {
     /// There is no plan.
     Refused(Refused),
     /// The plan waits for its confirmation.
-    Asking(Box<Prepared>, Shown, Box<Confirmation>),
+    Asking(Box<Prepared>, Shown, Box<ConfirmationLine>),
     /// bowline is applying the plan.
     Applying(Box<Prepared>, Shown),
     /// The plan was applied; this is the outcome.
@@ -126,9 +127,9 @@ impl State {
 
     /// Returns the required input of the confirmation; None unless the plan waits for one.
     #[cfg(test)]
-    pub fn demand(&self) -> Option<&crate::tui::confirm::Demand> {
+    pub fn needed(&self) -> Option<&Confirmation> {
         match &self.stage {
-            Stage::Asking(_, _, confirmation) => Some(&confirmation.demand),
+            Stage::Asking(_, _, confirmation) => Some(&confirmation.needed),
             _ => None,
         }
     }
@@ -309,7 +310,7 @@ impl State {
     fn typed_reason(&self) -> Option<String> {
         match &self.stage {
             Stage::Asking(_, _, confirmation) => {
-                let read = confirmation.demand.read(&confirmation.typed());
+                let read = confirmation.needed.read(&confirmation.typed());
                 read.ok().flatten()
             }
             _ => self.reason.clone(),
@@ -447,7 +448,7 @@ impl State {
         }
         match shown {
             Shown::Failed(why) => Some(why.clone()),
-            Shown::Rendering if confirmation.demand.shown => {
+            Shown::Rendering if confirmation.needed.shown => {
                 Some("the changes are still being rendered".to_owned())
             }
             Shown::Rendering | Shown::Diffs(_) => None,
@@ -459,7 +460,7 @@ impl State {
         let sight = page::Sight::of_turn(turn);
         let unreadable = || Page::of(self, &sight).unreadable;
         let obstacle = self.obstacle(&sight).or_else(unreadable);
-        let unseen = !self.shown;
+        let shown = self.shown;
         let Stage::Asking(_, _, confirmation) = &mut self.stage else {
             return;
         };
@@ -467,11 +468,7 @@ impl State {
             confirmation.complaint = Some(obstacle);
             return;
         }
-        if confirmation.demand.shown && unseen {
-            confirmation.complaint = Some("the changes were not on the screen yet".to_owned());
-            return;
-        }
-        let Some(reason) = confirmation.accept() else {
+        let Some(Accepted { reason, .. }) = confirmation.accept(shown) else {
             return;
         };
         self.typed = confirmation.typed();
@@ -518,7 +515,7 @@ impl State {
                 self.files = files;
                 self.drawn = false;
                 self.shown = false;
-                let mut confirmation = Confirmation::new(demand(&prepared, turn));
+                let mut confirmation = ConfirmationLine::new(needed(&prepared, turn));
                 confirmation.retype(&self.typed);
                 let shown = match *prepared {
                     Prepared::Moves(_) => Shown::Rendering,
@@ -572,12 +569,12 @@ impl State {
 }
 
 /// Returns the input that the user has to type before the plan is applied.
-fn demand(prepared: &Prepared, turn: &Turn<'_>) -> Demand {
-    let mut demand = Demand::of(prepared, turn.world);
+fn needed(prepared: &Prepared, turn: &Turn<'_>) -> Confirmation {
+    let mut needed = confirm::of(prepared, turn.world);
     if turn.target_info.protected && turn.target_info.unwritable(turn.now).is_some() {
-        demand.on_protected(&turn.target_info.name);
+        needed.on_protected(&turn.target_info.name);
     }
-    demand
+    needed
 }
 
 /// Returns whether a plan would change nothing.
@@ -589,9 +586,6 @@ fn is_idle(prepared: &Prepared) -> bool {
             .iter()
             .all(|change| change.unchanged),
         Prepared::Mark(marking) => marking.unchanged,
-        Prepared::Collection(collection) => {
-            let mislabelled = collection.releases.iter().any(|found| found.mislabelled);
-            collection.going().next().is_none() && !mislabelled
-        }
+        Prepared::Collection(collection) => collection.is_idle(),
     }
 }

@@ -533,21 +533,6 @@ fn a_protected_context_shows_that_it_is_and_for_how_long_it_is_armed() {
 }
 
 #[test]
-fn a_protected_context_wants_more_than_a_key() {
-    use crate::tui::confirm::Demand;
-    let mut key = Demand::default();
-    key.on_protected("prod-eu");
-    assert_eq!(key.words, ["prod-eu"]);
-    assert!(!key.is_key());
-    let mut production = Demand {
-        words: vec!["production".into()],
-        ..Demand::default()
-    };
-    production.on_protected("prod-eu");
-    assert_eq!(production.words, ["production"]);
-}
-
-#[test]
 fn what_means_nothing_here_says_so() {
     let still = still().keys("g r");
     let mut told = still.tell(Event::Tick);

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Stage, State, demand};
+use super::{Stage, State, needed};
 use crate::engine::world::feed::Touched;
 use crate::subjects::release_pin::stale;
 use crate::tui::effect::Effect;
@@ -62,11 +62,11 @@ impl State {
             }
             (Prepared::Collection(_), _) => Vec::new(),
         };
-        let now = demand(prepared, turn);
+        let now = needed(prepared, turn);
         // Text that the user has started to type stays on the screen.
         let hides = now.is_key() && !confirmation.typed().is_empty();
-        if now != confirmation.demand && !hides {
-            confirmation.demand = now;
+        if now != confirmation.needed && !hides {
+            confirmation.needed = now;
         }
     }
 

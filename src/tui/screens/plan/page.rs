@@ -11,7 +11,7 @@ use super::{Shown, Stage, State, changes};
 use crate::engine::world::World;
 use crate::text;
 use crate::tui::action::{Action, Mode};
-use crate::tui::confirm::Confirmation;
+use crate::tui::confirm::ConfirmationLine;
 use crate::tui::hints;
 use crate::tui::model::{Look, TargetInfo, Turn};
 use crate::tui::order::Prepared;
@@ -271,7 +271,7 @@ impl Page {
         sight: &Sight<'_>,
         prepared: &Prepared,
         shown: &Shown,
-        confirmation: &Confirmation,
+        confirmation: &ConfirmationLine,
     ) {
         let head = facts::head(state, sight, prepared);
         self.ages.extend(&head.ages);
@@ -339,12 +339,12 @@ impl Page {
     }
 
     /// Puts the prompt beside the text, or above it on a narrow screen.
-    fn prompt(&mut self, sight: &Sight<'_>, confirmation: &Confirmation) {
+    fn prompt(&mut self, sight: &Sight<'_>, confirmation: &ConfirmationLine) {
         let (indent, _) = sight.columns();
         let width = usize::from(sight.size.0).saturating_sub(indent + 1);
         let words = match confirmation.editor {
-            true => format!("{}, in several lines", confirmation.demand.prompt_or_why()),
-            false => confirmation.demand.prompt(),
+            true => format!("{}, in several lines", confirmation.needed.prompt_or_why()),
+            false => confirmation.needed.prompt(),
         };
         let beside = text::width(&words) + 1 + TYPED <= width;
         if !beside && confirmation.takes_text() {
@@ -353,7 +353,7 @@ impl Page {
     }
 
     /// Adds the message about the typed text, or the obstacle that no text removes.
-    fn message(&mut self, state: &State, sight: &Sight<'_>, confirmation: &Confirmation) {
+    fn message(&mut self, state: &State, sight: &Sight<'_>, confirmation: &ConfirmationLine) {
         let obstacle = state.obstacle(sight).or_else(|| self.unreadable.clone());
         // On a small screen, the changed facts take the rows; the footer names the key.
         let obstacle = obstacle.filter(|_| state.stale.is_empty() || sight.is_roomy());

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::State;
+use super::{Stage, State};
 use crate::api::ReleasePin;
 use crate::engine::plan::Asked;
 use crate::engine::world::Event as Told;
@@ -11,6 +11,7 @@ use crate::subjects::release_pin::fixture::{outcomes, pin, release, unready};
 use crate::subjects::release_pin::planner::ActionPlan;
 use crate::subjects::release_pin::rules::Refusal;
 use crate::tui::action::{Action, Mode};
+use crate::tui::confirm;
 use crate::tui::effect::{Answer, Became, Effect, Previews, Refused};
 use crate::tui::keymap::Key;
 use crate::tui::model::{Event, Level};
@@ -33,7 +34,11 @@ fn asking() -> SnapshotTest {
 
 /// A plan that a key confirms: a mark that needs no reason.
 fn keyed() -> SnapshotTest {
-    let still = SnapshotTest::fleet().keys("A");
+    marked_good(SnapshotTest::fleet())
+}
+
+fn marked_good(still: SnapshotTest) -> SnapshotTest {
+    let still = still.keys("A");
     let marking = {
         let command = crate::subjects::release_pin::actions::mark::Mark {
             release: "checkout-service-v1.2.3".to_owned(),
@@ -488,6 +493,40 @@ fn a_set_shows_its_count_and_its_first_change_on_a_small_screen() {
     assert_eq!(applies(&still), 0);
     let still = set().keys("\"production\"").keys("enter");
     still.shows("Type the number of components (2) after the name");
+}
+
+#[test]
+fn the_plan_screen_asks_for_the_confirmation_of_the_engine() {
+    for still in [asking(), set(), keyed()] {
+        let Stage::Asking(prepared, ..) = &plan(&still).stage else {
+            panic!("the plan does not ask");
+        };
+        let expected = confirm::of(prepared, &still.world);
+        assert_eq!(plan(&still).needed(), Some(&expected));
+    }
+    for typed in ["", "staging", "production", "production 3", "2"] {
+        let still = set();
+        let missing = plan(&still).needed().unwrap().read(typed).unwrap_err();
+        let still = still.keys(&format!("\"{typed}\"")).keys("enter");
+        assert_eq!(applies(&still), 0, "{typed}");
+        still.shows(&missing.to_string());
+    }
+}
+
+#[test]
+fn a_protected_context_replaces_the_key_by_its_name() {
+    let protected = || {
+        let mut still = SnapshotTest::fleet();
+        let target_info = &mut still.model.target_info;
+        target_info.protected = true;
+        target_info.readonly = Some("context prod-eu is protected".to_owned());
+        marked_good(still)
+    };
+    let still = protected();
+    assert_eq!(plan(&still).needed().unwrap().words, ["prod-eu"]);
+    assert_eq!(applies(&still.keys("y").keys("enter")), 0);
+    let still = protected().keys("\"prod-eu\"").keys("enter");
+    assert_eq!(applies(&still), 1);
 }
 
 #[test]
