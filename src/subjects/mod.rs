@@ -4,6 +4,7 @@
 //! below has the parts that all subjects share.
 
 pub mod release_pin;
+pub mod service;
 
 use kube::Client;
 

@@ -3,18 +3,7 @@
 use crossterm::event::KeyEvent;
 use tui_textarea::TextArea;
 
-use super::order::Prepared;
 use crate::engine::confirmation::{Accepted, Answer, Confirmation};
-use crate::engine::world::World;
-
-/// Returns the confirmation of a plan.
-pub fn of(prepared: &Prepared, world: &World) -> Confirmation {
-    match prepared {
-        Prepared::Moves(action_plan) => Confirmation::of_plan(&action_plan.plan, world),
-        Prepared::Mark(marking) => marking.confirmation(),
-        Prepared::Collection(collection) => collection.confirmation(),
-    }
-}
 
 /// The line of a confirmation, while the user types it.
 #[derive(Debug)]

@@ -10,12 +10,11 @@ use crate::subjects::release_pin::actions::promote::{self, Promote};
 use crate::subjects::release_pin::fixture::{outcomes, pin, release, unready};
 use crate::subjects::release_pin::planner::ActionPlan;
 use crate::subjects::release_pin::rules::Refusal;
+use crate::subjects::service::{self, PlannedCommand};
 use crate::tui::action::{Action, Mode};
-use crate::tui::confirm;
-use crate::tui::effect::{Answer, Became, Effect, Previews, Refused};
+use crate::tui::effect::{Answer, Effect, Previews, Refused};
 use crate::tui::keymap::Key;
 use crate::tui::model::{Event, Level};
-use crate::tui::order::Prepared;
 use crate::tui::screens::Screen;
 use crate::tui::snapshot_test::{LARGE_SIZES, LOOKS, SnapshotTest, rolled_back};
 use crate::tui::tasks;
@@ -53,7 +52,7 @@ fn marked_good(still: SnapshotTest) -> SnapshotTest {
         };
         crate::subjects::release_pin::actions::mark::plan(&still.world, &command, &asked).unwrap()
     };
-    let prepared = crate::tui::order::Prepared::Mark(marking);
+    let prepared = crate::subjects::service::PlannedCommand::Mark(marking);
     still.answer(|_| Answer::Planned(Ok(Box::new(prepared.into()))))
 }
 
@@ -110,7 +109,7 @@ fn the_footer_the_help_and_the_plan_agree_in_every_stage() {
         })
     };
     let failed = |_: &Effect| {
-        Answer::Applied(Became::Failed(Refused {
+        Answer::Applied(Err(Refused {
             why: vec!["no".to_owned()],
             ..Refused::default()
         }))
@@ -248,7 +247,7 @@ fn a_plan_that_failed_is_made_again_with_the_typed_text() {
         .keys("\"production errors up\"")
         .keys("enter")
         .answer(|_| {
-            Answer::Applied(Became::Failed(Refused {
+            Answer::Applied(Err(Refused {
                 why: vec!["somebody was faster".to_owned()],
                 ..Refused::default()
             }))
@@ -262,9 +261,10 @@ fn a_plan_that_failed_is_made_again_with_the_typed_text() {
 fn a_task_shows_the_outcome_of_its_own_revision() {
     let still = asking().keys("\"production errors up\"").keys("enter");
     let mut still = still.answer(|_| {
-        Answer::Applied(Became::Moved(vec![Ok(
-            crate::engine::apply::Applied::Done(3),
-        )]))
+        Answer::Applied(Ok(service::Outcome::Changed {
+            created: None,
+            results: vec![Ok(crate::engine::apply::Applied::Done(3))],
+        }))
     });
     let since = "2026-11-17T14:00:01Z";
     let own = |healthy: bool| json!({"generation": 3, "release": "checkout-service-v1.2.1", "since": since, "healthy": healthy});
@@ -466,7 +466,7 @@ fn set() -> SnapshotTest {
         skip_path: false,
     };
     let plan = promote::plan(&still.world, &command, &asked).unwrap();
-    let prepared = Prepared::Moves(Box::new(ActionPlan::of(plan)));
+    let prepared = PlannedCommand::Changes(Box::new(ActionPlan::of(plan)));
     let shown = Box::new(prepared.clone());
     still
         .answer(|_| Answer::Planned(Ok(Box::new(prepared.into()))))
@@ -501,7 +501,7 @@ fn the_plan_screen_asks_for_the_confirmation_of_the_engine() {
         let Stage::Asking(prepared, ..) = &plan(&still).stage else {
             panic!("the plan does not ask");
         };
-        let expected = confirm::of(prepared, &still.world);
+        let expected = prepared.confirmation(&still.world, None);
         assert_eq!(plan(&still).needed(), Some(&expected));
     }
     for typed in ["", "staging", "production", "production 3", "2"] {

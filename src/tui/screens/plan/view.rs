@@ -3,7 +3,7 @@
 use ratatui::layout::Rect;
 
 use super::page::{Page, Part, Sight, Spans};
-use super::{Stage, State, is_idle};
+use super::{Stage, State};
 use crate::text;
 use crate::tui::action::Action;
 use crate::tui::confirm::ConfirmationLine;
@@ -137,7 +137,7 @@ impl State {
             }
             false => {}
         }
-        if matches!(&self.stage, Stage::Asking(prepared, ..) if is_idle(prepared)) {
+        if matches!(&self.stage, Stage::Asking(prepared, ..) if prepared.is_idle()) {
             let mut pen = sheet.line(row);
             pen.skip(indent).put("nothing would change", Role::Muted);
             return row + 1;
