@@ -1,69 +1,114 @@
-//! Asks for a confirmation before a change.
+//! Asks for the confirmation of a change on the terminal. `engine::confirmation` decides what the user types.
 
 use std::io::{BufRead, IsTerminal, Write};
 
 use super::error::{Error, Exit};
+use crate::engine::confirmation::{Accepted, Answer, Confirmation, NotConfirmed};
 use crate::text;
 
-/// Returns whether there is a terminal to ask on.
-pub fn can_ask() -> bool {
-    std::io::stdin().is_terminal()
+/// Returns whether bowline asks: there is a terminal, and no flag confirms in advance.
+pub fn asks(flag: bool) -> bool {
+    !flag && std::io::stdin().is_terminal()
 }
 
-/// Returns the error of a change of production that runs without a terminal.
-pub fn production_unconfirmed(environment: &str) -> Error {
-    no_confirmation(&format!(
-        "a change of the production environment {environment}"
-    ))
-}
-
-/// Returns the error of a command that needs a confirmation and runs without a terminal.
-pub fn no_confirmation(what: &str) -> Error {
-    let message =
-        format!("nothing was changed: {what} needs a confirmation and there is no terminal");
-    Error::new(Exit::Refused, message).with_hint("add --yes")
-}
-
-/// Shows a plan and asks the user to type a word.
-pub fn ask(shown: &str, wanted: &str) -> Result<(), Error> {
-    let mut err = std::io::stderr();
-    let (shown, word) = (text::clean(shown), text::line(wanted));
-    let _ = write!(err, "{shown}Type {word} to confirm: ");
-    let _ = err.flush();
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    check(&answer, wanted)
-}
-
-/// Compares the typed answer with the wanted word.
-fn check(answer: &str, wanted: &str) -> Result<(), Error> {
-    match answer.trim() == wanted {
-        true => Ok(()),
-        false => {
-            let message = format!("nothing was changed: the answer was not {wanted}");
-            Err(Error::new(Exit::Refused, message))
-        }
+/// Confirms a change: by a flag, or by the answer to a question below the shown text. Without a terminal,
+/// only a change without a risk is confirmed.
+pub fn confirm(confirmation: Confirmation, flag: bool, shown: &str) -> Result<Accepted, Error> {
+    let confirmation = confirmation.on_a_line();
+    if asks(flag) {
+        let typed = ask(&confirmation, shown)?;
+        return answered(&confirmation, &typed);
     }
+    let answer = match flag {
+        true => Answer::Flag,
+        false => Answer::Absent,
+    };
+    let checked = confirmation.check(answer);
+    checked.map_err(|error| {
+        let hint = match error {
+            NotConfirmed::Unasked { .. } => "add --yes",
+            _ => "add --reason",
+        };
+        Error::new(Exit::Refused, error.to_string()).with_hint(hint)
+    })
+}
+
+/// Shows a text and the question, and reads a line.
+fn ask(confirmation: &Confirmation, shown: &str) -> Result<String, Error> {
+    let mut err = std::io::stderr();
+    let (shown, wanted) = (text::clean(shown), confirmation.wanted());
+    let _ = write!(err, "{shown}Type {} to confirm: ", text::line(&wanted));
+    let _ = err.flush();
+    let mut typed = String::new();
+    std::io::stdin().lock().read_line(&mut typed)?;
+    Ok(typed)
+}
+
+/// Checks a typed line. The text above the question has shown the change.
+fn answered(confirmation: &Confirmation, typed: &str) -> Result<Accepted, Error> {
+    let answer = Answer::Given { typed, shown: true };
+    confirmation.check(answer).map_err(|error| match error {
+        NotConfirmed::Reason { .. } => {
+            let words = confirmation.words.join(" ");
+            Error::new(Exit::Refused, "nothing was changed: the reason is missing")
+                .with_hint(format!("type the reason after {words}, or add --reason"))
+        }
+        _ => {
+            let message = format!(
+                "nothing was changed: the answer was not {}",
+                confirmation.words.join(" ")
+            );
+            Error::new(Exit::Refused, message)
+        }
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::confirmation::Reason;
 
     #[test]
-    fn another_answer_than_the_wanted_one_changes_nothing_and_says_why() {
-        for (answer, wanted, says) in [
-            ("y\n", "y", None),
-            (" production-eu \r\n", "production-eu", None),
-            ("", "y", Some("nothing was changed: the answer was not y")),
+    fn the_command_line_asks_for_the_confirmation_of_the_engine() {
+        let production = || Confirmation::of_production(["production-eu"]);
+        let mut set = production();
+        set.words.push("3".to_owned());
+        set.counts = Some("components");
+        let strict = Confirmation {
+            reason: Reason::Required,
+            ..Confirmation::default()
+        };
+        let mut protected = Confirmation::default();
+        protected.on_protected("prod-eu");
+        let ok = |reason: &str| Ok(Some(reason.to_owned()));
+        let no = |why: &str| Err(format!("nothing was changed: {why}"));
+        for (confirmation, answer, expected) in [
+            (Confirmation::default(), "y\n", Ok(None)),
+            (Confirmation::default(), "y late\n", ok("late")),
+            (Confirmation::default(), "", no("the answer was not y")),
+            (production(), " production-eu \r\n", Ok(None)),
+            (production(), "production-eu errors up\n", ok("errors up")),
+            (production(), "y\n", no("the answer was not production-eu")),
+            (set.clone(), "production-eu 3\n", Ok(None)),
             (
-                "bowline status\n",
-                "staging 3",
-                Some("nothing was changed: the answer was not staging 3"),
+                set.clone(),
+                "production-eu\n",
+                no("the answer was not production-eu 3"),
             ),
+            (
+                set,
+                "bowline status\n",
+                no("the answer was not production-eu 3"),
+            ),
+            (strict.clone(), "y leaks\n", ok("leaks")),
+            (strict.clone(), "leaks\n", no("the answer was not y")),
+            (strict, "y\n", no("the reason is missing")),
+            (protected.clone(), "prod-eu\n", Ok(None)),
+            (protected, "y\n", no("the answer was not prod-eu")),
         ] {
-            let found = check(answer, wanted).map_err(|error| error.message);
-            assert_eq!(found.err().as_deref(), says, "{answer:?}");
+            let found = answered(&confirmation.on_a_line(), answer);
+            let found = found.map(|accepted| accepted.reason);
+            assert_eq!(found.map_err(|error| error.message), expected, "{answer:?}");
         }
     }
 }

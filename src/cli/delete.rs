@@ -21,6 +21,7 @@ use super::report::Report;
 use super::{commits, confirm, manifests, observing};
 use crate::api::{self, ReleasePin, RenderedRelease};
 use crate::controllers::beside::Beside;
+use crate::engine::confirmation::{Confirmation, Reason};
 use crate::text;
 
 /// The arguments of `delete`.
@@ -389,12 +390,10 @@ fn confirm_all(condemned: &[Condemned], connection: &Connection) -> Result<(), E
     let production = condemned
         .iter()
         .find_map(|object| object.production.as_deref());
-    if !confirm::can_ask() {
-        return match production {
-            None => Ok(()),
-            Some(name) => Err(confirm::production_unconfirmed(name)),
-        };
-    }
+    let confirmation = Confirmation {
+        reason: Reason::Unrecorded,
+        ..Confirmation::of_production(production)
+    };
     let mut shown = String::new();
     for Condemned { place, .. } in condemned {
         let namespace = place.namespace.iter();
@@ -402,5 +401,5 @@ fn confirm_all(condemned: &[Condemned], connection: &Connection) -> Result<(), E
         shown += &format!("{}{}\n", place.label(), namespace.collect::<String>());
     }
     shown += &format!("Deletes {} on {}. ", condemned.len(), connection.target);
-    confirm::ask(&shown, production.unwrap_or("y"))
+    confirm::confirm(confirmation, false, &shown).map(drop)
 }

@@ -1,27 +1,27 @@
 //! `bowline gc`: deletes releases and snapshots that nothing uses any more.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::connect::{self, Address, Environment, Options};
+use super::connect::{self, Address, Connection, Environment, Options};
 use super::error::{Error, Exit, Failures};
+use super::gitflags::no_git;
 use super::output::{self, Format};
-use super::session::{Server, live, refused};
+use super::session::{Server, live, not_applied, not_planned};
 use super::{Outcome, commits, confirm};
 use crate::api::interval::Interval;
-use crate::subjects::release_pin::READ_BY_GC;
-use crate::subjects::release_pin::actions::gc::{self, Candidate, Collection, Gc};
-use crate::subjects::release_pin::collect::{self, CollectError, Collected, Collector};
-use crate::subjects::release_pin::planner::is_defined;
-use crate::subjects::release_pin::repository::{self, BeforePlan, Commits, Proposal};
+use crate::engine::whoami::Clock;
+use crate::subjects::release_pin::actions::gc::{Candidate, Collection, Gc};
+use crate::subjects::release_pin::collect::Collected;
+use crate::subjects::release_pin::planner::{NotPlanned, is_defined};
+use crate::subjects::release_pin::repository::{self, Commits, Proposal};
 use crate::subjects::release_pin::rules::Refusal;
+use crate::subjects::service::{self, Command, Confirmed, PlannedCommand, Service};
 use crate::text;
-
-/// How long gc remembers a deleted release, to create it again if a ReleasePin names it by then.
-const REMEMBERS: Duration = Duration::from_secs(1);
 
 /// The arguments of `gc`.
 #[derive(Args, Debug)]
@@ -62,159 +62,180 @@ pub async fn run(
     environment: &Environment,
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
-    let mut connection = connect::connect(options, environment).await?;
-    commits::begin(&connection, options, BeforePlan::Fetch, say).await?;
+    let command = Command::Collect(Gc {
+        components: arguments.components.clone(),
+        keep: arguments.keep,
+        min_age: arguments.min_age,
+    });
+    let connection = connect::connect(options, environment).await?;
+    let commits = commits::of(&connection, options)?;
+    commits::begin(&connection, options, command.before_plan(), say).await?;
     let server = Server::ask(&connection, say).await?;
     let address = Address::of(&connection, options, environment);
-    let plan = {
-        let feed = live(&connection, options, &READ_BY_GC).await?;
-        let command = Gc {
-            components: arguments.components.clone(),
-            keep: arguments.keep,
-            min_age: arguments.min_age,
-        };
-        let asked = server.asked(&connection, arguments.reason.clone());
-        let planned = gc::plan(&feed.world(), &command, &asked);
-        match planned {
-            Ok(plan) => plan,
-            Err(Refusal::NoComponent { component, .. })
-                if is_defined(&connection.client, &connection.namespace, &component).await =>
-            {
-                let message = format!("{component} has no release");
-                return Err(Error::new(Exit::Failed, message));
-            }
-            Err(refusal) => return Err(refused(vec![refusal], &address)),
-        }
+    let service = Service {
+        connection: &connection,
+        feed: &live(&connection, options, command.reads()).await?,
+        git: &no_git(),
     };
-    if connection.repository.is_none() {
-        let checked = collect::check_rendered(&connection.client, &connection.namespace).await;
-        checked.map_err(|error| match error {
-            CollectError::Refused(refusal) => refused(vec![refusal], &address),
-            CollectError::Target(error) => error.into(),
-        })?;
-    }
-    let files = match &connection.repository {
-        None => None,
-        Some(repository) => Some(repository::collection(&repository.tree, &plan)?.proposal),
+    let asked = server.asked(&connection, arguments.reason.clone());
+    let planned = match service.plan(&command, &asked).await {
+        Ok(planned) => planned,
+        Err(error) => return Err(not_collected(error, &connection, &address).await),
     };
-    let shown = shown(&plan, files.as_ref(), arguments.output);
+    let files = service.files(&planned).await?.map(Arc::new);
+    let plan = collection(&planned);
+    let text = shown(plan, files.as_deref(), arguments.output);
     let going = plan.going().count();
-    let mislabelled = plan.releases.iter().any(|found| found.mislabelled);
-    if arguments.dry_run || (going == 0 && !mislabelled) {
-        let warnings = files.into_iter().flat_map(|files| files.warnings);
-        warnings.for_each(&mut *say);
-        summary(&plan).into_iter().for_each(&mut *say);
-        let commits = commits::of(&connection, options)?;
+    if arguments.dry_run || planned.is_idle() {
+        let warnings = files.iter().flat_map(|files| &files.warnings);
+        warnings.cloned().for_each(&mut *say);
+        summary(plan).into_iter().for_each(&mut *say);
         return Ok(match going {
-            0 if arguments.dry_run => Outcome::done(shown),
-            0 => Outcome::ending(shown, commits::push_again(commits.as_ref(), say).await?),
-            _ => Outcome::changes(shown),
+            0 if arguments.dry_run => Outcome::done(text),
+            0 => Outcome::ending(text, commits::push_again(commits.as_ref(), say).await?),
+            _ => Outcome::changes(text),
         });
     }
-    if !arguments.confirm && going > 0 {
-        if !confirm::can_ask() {
-            let objects = text::counted(going, "objects");
-            return Err(
-                confirm::no_confirmation(&format!("the deletion of {objects}"))
-                    .with_hint("--dry-run lists them; --confirm deletes them"),
+    let protected = connection.protected_context();
+    let confirmation = planned.confirmation(&service.feed.world(), protected);
+    let table = shown(plan, files.as_deref(), Format::Table);
+    let (objects, bytes) = (text::counted(going, "objects"), text::bytes(plan.frees()));
+    let question = format!("{table}Deletes {objects}, {bytes}.\n");
+    let accepted = confirm::confirm(confirmation, arguments.confirm, &question);
+    let accepted = accepted.map_err(|error| match confirm::asks(arguments.confirm) {
+        true => error,
+        false => error.with_hint("--dry-run lists them; --confirm deletes them"),
+    })?;
+    let confirmed = Confirmed::new(Box::new(planned), files, accepted);
+    let (user, clock) = (&server.user, server.clock());
+    let run = Run {
+        service,
+        address,
+        format: arguments.output,
+    };
+    match commits {
+        Some(commits) => run.commit(&commits, confirmed, user, &clock, say).await,
+        None => run.delete(confirmed, user, &clock, say).await,
+    }
+}
+
+/// Returns the collection that this verb plans.
+fn collection(planned: &PlannedCommand) -> &Collection {
+    match planned {
+        PlannedCommand::Collection(collection) => collection,
+        PlannedCommand::Changes(_) | PlannedCommand::Mark(_) => {
+            unreachable!("BUG: gc plans a collection")
+        }
+    }
+}
+
+/// Returns the error of a collection without a plan. A component can exist without a release.
+async fn not_collected(error: NotPlanned, connection: &Connection, address: &Address) -> Error {
+    if let NotPlanned::Refused(refusals) = &error
+        && let [Refusal::NoComponent { component, .. }] = refusals.as_slice()
+        && is_defined(&connection.client, &connection.namespace, component).await
+    {
+        return Error::new(Exit::Failed, format!("{component} has no release"));
+    }
+    not_planned(error, address)
+}
+
+/// A confirmed collection.
+struct Run<'a> {
+    service: Service<'a>,
+    address: Address,
+    format: Format,
+}
+
+impl Run<'_> {
+    /// Deletes the files of the collected releases, in one commit.
+    async fn commit(
+        &self,
+        commits: &Commits<'_>,
+        mut confirmed: Confirmed,
+        user: &str,
+        clock: Clock<'_>,
+        say: &mut dyn FnMut(String),
+    ) -> Result<Outcome, Error> {
+        let plan = collection(&confirmed.planned);
+        let collected = repository::collection(&commits.repository.tree, plan)?;
+        let warnings = collected.proposal.warnings.iter();
+        warnings.cloned().for_each(&mut *say);
+        if collected.going.is_empty() {
+            let exit = commits::push_again(Some(commits), say).await?;
+            return Ok(Outcome::ending(String::new(), exit));
+        }
+        let removed: Vec<String> = collected.going.iter().map(|found| name(found)).collect();
+        let freed = collected.going.iter().filter_map(|found| found.size).sum();
+        let never = AtomicBool::new(false);
+        let applied = self.service.apply(&mut confirmed, user, clock, &never);
+        let applied = applied
+            .await
+            .map_err(|error| not_applied(error, &self.address));
+        let exit = match applied? {
+            service::Outcome::Committed(committed) => commits::told(&committed, say),
+            _ => unreachable!("BUG: the collection of a repository is a commit"),
+        };
+        say(format!("{} freed", text::bytes(freed)));
+        Ok(Outcome::ending(removed_text(&removed, freed, self.format), exit).made())
+    }
+
+    async fn delete(
+        &self,
+        mut confirmed: Confirmed,
+        user: &str,
+        clock: Clock<'_>,
+        say: &mut dyn FnMut(String),
+    ) -> Result<Outcome, Error> {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let flag = stopped.clone();
+        let interrupt = tokio::spawn(async move {
+            if tokio::signal::ctrl_c().await.is_ok() {
+                flag.store(true, Ordering::SeqCst);
+            }
+        });
+        let applied = self
+            .service
+            .apply(&mut confirmed, user, clock, &stopped)
+            .await;
+        interrupt.abort();
+        let applied = applied.map_err(|error| not_applied(error, &self.address))?;
+        let service::Outcome::Collected { results, ended } = applied else {
+            unreachable!("BUG: a collection on a server deletes objects");
+        };
+        let (mut removed, mut freed, mut failures) = (Vec::new(), 0, Failures::default());
+        for (candidate, collected) in results {
+            let name = name(&candidate);
+            match collected {
+                Collected::Gone => {
+                    freed += candidate.size.unwrap_or_default();
+                    removed.push(name);
+                }
+                Collected::Kept(why) => {
+                    let why: Vec<String> = why.iter().map(ToString::to_string).collect();
+                    say(format!("{name} kept: {}", why.join("; ")));
+                }
+                Collected::PutBack(environments) => say(format!(
+                    "{name} was restored: a ReleasePin in {} named it after gc had checked it",
+                    environments.join(", ")
+                )),
+                Collected::Failed(error) => failures.add(error.into(), say),
+            }
+        }
+        if let Err(error) = ended {
+            failures.add(not_planned(error.into(), &self.address), say);
+        }
+        if stopped.load(Ordering::SeqCst) {
+            let error = Error::new(
+                Exit::Failed,
+                "interrupted: bowline did not touch the objects that are not listed",
             );
+            failures.add(error, say);
         }
-        let shown = self::shown(&plan, files.as_ref(), Format::Table);
-        let (objects, bytes) = (text::counted(going, "objects"), text::bytes(plan.frees()));
-        let question = format!("{shown}Deletes {objects}, {bytes}.\n");
-        confirm::ask(&question, &going.to_string())?;
-        connection = connection.for_confirmed_plan();
+        say(format!("{} freed", text::bytes(freed)));
+        let out = removed_text(&removed, freed, self.format);
+        Ok(Outcome::ending(out, failures.exit()).made())
     }
-    if let Some(commits) = commits::of(&connection, options)? {
-        return commit(&commits, &plan, arguments.output, say).await;
-    }
-    let clock = server.clock();
-    let collector = Collector {
-        client: &connection.client,
-        plan: &plan,
-        by: &server.user,
-        clock: &clock,
-        remembers: REMEMBERS,
-    };
-    let address = Address::of(&connection, options, environment);
-    carry_out(&collector, &address, arguments.output, say).await
-}
-
-/// Deletes the files of the collected releases, in one commit.
-async fn commit(
-    commits: &Commits<'_>,
-    plan: &Collection,
-    format: Format,
-    say: &mut dyn FnMut(String),
-) -> Result<Outcome, Error> {
-    let collected = repository::collection(&commits.repository.tree, plan)?;
-    let warnings = collected.proposal.warnings.iter();
-    warnings.cloned().for_each(&mut *say);
-    if collected.going.is_empty() {
-        let exit = commits::push_again(Some(commits), say).await?;
-        return Ok(Outcome::ending(String::new(), exit));
-    }
-    let committed = commits.collection(&collected).await?;
-    let exit = commits::told(&committed, say);
-    let removed: Vec<String> = collected.going.iter().map(|found| name(found)).collect();
-    let freed = collected.going.iter().filter_map(|found| found.size).sum();
-    say(format!("{} freed", text::bytes(freed)));
-    Ok(Outcome::ending(removed_text(&removed, freed, format), exit).made())
-}
-
-async fn carry_out(
-    collector: &Collector<'_>,
-    address: &Address,
-    format: Format,
-    say: &mut dyn FnMut(String),
-) -> Result<Outcome, Error> {
-    let stopped = std::sync::Arc::new(AtomicBool::new(false));
-    let flag = stopped.clone();
-    let interrupt = tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            flag.store(true, Ordering::Relaxed);
-        }
-    });
-    let mut became: Vec<(String, Option<u64>, Collected)> = Vec::new();
-    let stop = || stopped.load(Ordering::Relaxed);
-    let mut tell = |candidate: &Candidate, collected| {
-        became.push((name(candidate), candidate.size, collected));
-    };
-    let ended = collector.collect(&stop, &mut tell).await;
-    interrupt.abort();
-    let (mut removed, mut freed, mut failures) = (Vec::new(), 0, Failures::default());
-    for (name, size, collected) in became {
-        match collected {
-            Collected::Gone => {
-                freed += size.unwrap_or_default();
-                removed.push(name);
-            }
-            Collected::Kept(why) => {
-                let why: Vec<String> = why.iter().map(ToString::to_string).collect();
-                say(format!("{name} kept: {}", why.join("; ")));
-            }
-            Collected::PutBack(environments) => say(format!(
-                "{name} was restored: a ReleasePin in {} named it after gc had checked it",
-                environments.join(", ")
-            )),
-            Collected::Failed(error) => failures.add(error.into(), say),
-        }
-    }
-    match ended {
-        Ok(()) => {}
-        Err(CollectError::Refused(refusal)) => failures.add(refused(vec![refusal], address), say),
-        Err(CollectError::Target(error)) => failures.add(error.into(), say),
-    }
-    if stop() {
-        let error = Error::new(
-            Exit::Failed,
-            "interrupted: bowline did not touch the objects that are not listed",
-        );
-        failures.add(error, say);
-    }
-    say(format!("{} freed", text::bytes(freed)));
-    let out = removed_text(&removed, freed, format);
-    Ok(Outcome::ending(out, failures.exit()).made())
 }
 
 fn removed_text(removed: &[String], freed: u64, format: Format) -> String {

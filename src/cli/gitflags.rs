@@ -23,6 +23,11 @@ pub struct GitFlags {
     git_tokens: Option<PathBuf>,
 }
 
+/// Returns a reader for the verbs that read no git reference.
+pub fn no_git() -> Git {
+    Git::new(Settings::new(PathBuf::new())).offline()
+}
+
 impl GitFlags {
     /// Creates the reader of git references for a target. If the target is a repository, the reader looks
     /// for commits in its work tree first.

@@ -1,18 +1,21 @@
 //! `bowline mark`: marks a release bad, or good again.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::connect::{self, Address, Environment, Options};
 use super::error::{Error, Exit};
+use super::gitflags::no_git;
 use super::output::{self, Format};
-use super::session::{Server, live, refused};
+use super::session::{Server, live, not_applied, not_planned, refused};
 use super::{Outcome, commits, confirm};
 use crate::api::release::Verdict;
-use crate::subjects::release_pin::READ_BY_MOVES;
-use crate::subjects::release_pin::actions::mark::{self, Mark};
+use crate::subjects::release_pin::actions::mark::Mark;
 use crate::subjects::release_pin::marking::{self, MarkError, Marked};
-use crate::subjects::release_pin::repository::{self, BeforePlan};
+use crate::subjects::service::{self, Command, Confirmed, PlannedCommand, Service};
 use crate::text;
 
 /// The arguments of `mark`.
@@ -52,10 +55,10 @@ impl Arguments {
     }
 
     /// Prints the result for the release.
-    fn print(&self, verdict: Verdict, result: &str) -> String {
+    fn print(&self, verdict: Verdict, reason: Option<&str>, result: &str) -> String {
         let (release, word) = (text::line(&self.release), marking::word(verdict));
         let value = json!({
-            "release": self.release, "mark": word, "reason": self.reason, "result": result,
+            "release": self.release, "mark": word, "reason": reason, "result": result,
         });
         match self.output {
             Format::Json => output::json(&value),
@@ -88,55 +91,73 @@ pub async fn run(
         Verb::Bad(arguments) => (arguments, Verdict::Bad),
         Verb::Good(arguments) => (arguments, Verdict::Good),
     };
-    let mut connection = connect::connect(options, environment).await?;
-    commits::begin(&connection, options, BeforePlan::Fetch, say).await?;
-    let server = Server::ask(&connection, say).await?;
-    let plan = {
-        let feed = live(&connection, options, &READ_BY_MOVES).await?;
-        let command = Mark {
-            release: arguments.release.clone(),
-            verdict,
-        };
-        let asked = server.asked(&connection, arguments.reason.clone());
-        let planned = mark::plan(&feed.world(), &command, &asked);
-        let planned = planned.and_then(|plan| plan.noted().map(|()| plan));
-        let address = Address::of(&connection, options, environment);
-        planned.map_err(|refusal| refused(vec![refusal], &address))?
-    };
-    plan.warnings.iter().cloned().for_each(&mut *say);
     let release = &arguments.release;
-    if plan.unchanged {
-        let commits = commits::of(&connection, options)?;
+    let command = Command::Mark(Mark {
+        release: release.clone(),
+        verdict,
+    });
+    let connection = connect::connect(options, environment).await?;
+    let commits = commits::of(&connection, options)?;
+    commits::begin(&connection, options, command.before_plan(), say).await?;
+    let server = Server::ask(&connection, say).await?;
+    let service = Service {
+        connection: &connection,
+        feed: &live(&connection, options, command.reads()).await?,
+        git: &no_git(),
+    };
+    let asked = server.asked(&connection, arguments.reason.clone());
+    let address = Address::of(&connection, options, environment);
+    let planned = service.plan(&command, &asked).await;
+    let planned = planned.map_err(|error| not_planned(error, &address))?;
+    // On a terminal, the user can still type a reason.
+    let asks = confirm::asks(arguments.yes) && !arguments.dry_run;
+    if let Some(lacks) = planned.lacks_reason().filter(|_| !asks) {
+        return Err(refused(vec![lacks], &address));
+    }
+    if let PlannedCommand::Mark(marking) = &planned {
+        marking.warnings.iter().cloned().for_each(&mut *say);
+    }
+    if planned.is_idle() {
         let commits = commits.as_ref().filter(|_| !arguments.dry_run);
         let exit = commits::push_again(commits, say).await?;
-        return Ok(Outcome::ending(arguments.print(verdict, UNCHANGED), exit));
+        let reason = arguments.reason.as_deref();
+        let text = arguments.print(verdict, reason, UNCHANGED);
+        return Ok(Outcome::ending(text, exit));
     }
+    let files = service.files(&planned).await?.map(Arc::new);
     if arguments.dry_run {
-        return Ok(Outcome::changes(arguments.print(verdict, PLANNED)));
+        let text = arguments.print(verdict, arguments.reason.as_deref(), PLANNED);
+        return Ok(Outcome::changes(text));
     }
-    if !arguments.yes && confirm::can_ask() {
-        confirm::ask(&arguments.question(verdict), "y")?;
-        connection = connection.for_confirmed_plan();
-    }
-    let clock = server.clock();
-    let shown = arguments.print(verdict, DONE);
-    if let Some(commits) = commits::of(&connection, options)? {
-        let proposal = repository::marking(&commits.repository.tree, &plan)?;
-        let committed = commits.commit(&proposal).await?;
-        return Ok(Outcome::ending(shown, commits::told(&committed, say)).made());
-    }
-    let marked = marking::mark(&connection.client, &plan, &server.user, &clock)
-        .await
-        .map_err(failed)?;
-    if let Marked::Unrecorded(why) = marked {
-        say(format!(
-            "warning: the next change of {release} writes the audit entry of this one: {why}"
-        ));
-    }
-    Ok(Outcome::done(shown).made())
+    let protected = connection.protected_context();
+    let confirmation = planned.confirmation(&service.feed.world(), protected);
+    let question = arguments.question(verdict);
+    let accepted = confirm::confirm(confirmation, arguments.yes, &question)?;
+    let typed = accepted.reason.clone();
+    let mut confirmed = Confirmed::new(Box::new(planned), files, accepted);
+    let (clock, never) = (server.clock(), AtomicBool::new(false));
+    let applied = service.apply(&mut confirmed, &server.user, &clock, &never);
+    let applied = applied.await.map_err(|error| not_applied(error, &address));
+    let exit = match applied? {
+        service::Outcome::Committed(committed) => commits::told(&committed, say),
+        service::Outcome::Marked(marked) => {
+            if let Marked::Unrecorded(why) = marked.map_err(not_marked)? {
+                say(format!(
+                    "warning: the next change of {release} writes the audit entry of this one: {why}"
+                ));
+            }
+            Exit::Done
+        }
+        service::Outcome::Changed { .. } | service::Outcome::Collected { .. } => {
+            unreachable!("BUG: a mark changed or collected something")
+        }
+    };
+    let reason = typed.as_deref().or(arguments.reason.as_deref());
+    let text = arguments.print(verdict, reason, DONE);
+    Ok(Outcome::ending(text, exit).made())
 }
 
-fn failed(error: MarkError) -> Error {
+fn not_marked(error: MarkError) -> Error {
     match error {
         MarkError::Target(error) => error.into(),
         error => Error::new(Exit::Conflict, error.to_string()),
@@ -163,7 +184,7 @@ mod tests {
             (DONE, "cart-v1 is marked bad\n"),
             (UNCHANGED, "cart-v1 is already marked bad\n"),
         ] {
-            assert_eq!(arguments.print(bad, result), says);
+            assert_eq!(arguments.print(bad, Some("leaks"), result), says);
         }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::commits;
 use super::connect::{self, Connection, Options};
 use super::error::{Error, Exit};
 use crate::connect::{Address, Target};
@@ -12,7 +13,9 @@ use crate::engine::plan::Asked;
 use crate::engine::whoami::{self, Whoami};
 use crate::engine::world::feed::Feed;
 use crate::engine::world::{Freshness, Source, World};
+use crate::subjects::release_pin::planner::NotPlanned;
 use crate::subjects::release_pin::rules::{self, Refusal};
+use crate::subjects::service::NotApplied;
 use crate::{subjects, text};
 
 /// The user name and the time according to the target.
@@ -193,6 +196,24 @@ fn without_hints(refusals: &[Refusal]) -> Error {
     };
     let messages: Vec<_> = refusals.iter().map(ToString::to_string).collect();
     Error::new(exit, messages.join("\n"))
+}
+
+/// Returns the error of a command without a plan.
+pub(super) fn not_planned(error: NotPlanned, address: &Address) -> Error {
+    match error {
+        NotPlanned::Refused(refusals) => refused(refusals, address),
+        NotPlanned::Catalog(error) => error.into(),
+        NotPlanned::Reference(error) => commits::no_reference(&error, "", address),
+        NotPlanned::Target(error) => error.into(),
+    }
+}
+
+/// Returns the error of a plan of which nothing was applied.
+pub(super) fn not_applied(error: NotApplied, address: &Address) -> Error {
+    match error {
+        NotApplied::NotPlanned(error) => not_planned(error, address),
+        NotApplied::NotCommitted(error) => error.into(),
+    }
 }
 
 /// Returns the component that the user names, or else the component that the configuration names.

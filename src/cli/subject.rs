@@ -2,6 +2,7 @@
 //! two revisions, and the changes.
 
 use std::io::IsTerminal;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use jiff::Timestamp;
@@ -14,14 +15,15 @@ use super::output::Format;
 use super::session::Server;
 use super::{Outcome, confirm};
 use crate::api::rendered::Health;
+use crate::engine::apply::apply_all;
 use crate::engine::compare::{self, Sides};
+use crate::engine::confirmation::Confirmation;
 use crate::engine::diff::{self, Diff};
 use crate::engine::health::wait;
-use crate::engine::plan::Plan;
 use crate::engine::revisions::Revisions;
 use crate::engine::subject::command::{Actions, Command, Content, SubjectError, Verb};
 use crate::engine::subject::{Kind, SubjectRef};
-use crate::engine::world::Key;
+use crate::engine::world::{Key, World};
 use crate::subjects;
 
 /// A subject that the user named, before the namespace is known.
@@ -127,9 +129,13 @@ impl Named {
         }
         if let Some(environment) = plan.lacks_reason() {
             let lacks = format!("{environment} requires a reason for every change");
-            match changes.dry_run {
-                true => say(format!("{lacks}; without --reason bowline refuses it")),
-                false => return Err(Error::new(Exit::Refused, lacks).with_hint("add --reason")),
+            match (changes.dry_run, confirm::asks(changes.yes)) {
+                (true, _) => say(format!("{lacks}; without --reason bowline refuses it")),
+                // The question takes the reason.
+                (false, true) => {}
+                (false, false) => {
+                    return Err(Error::new(Exit::Refused, lacks).with_hint("add --reason"));
+                }
             }
         }
         let shown: Vec<Option<Diff>> = planned.objects.iter().map(difference).collect();
@@ -141,12 +147,23 @@ impl Named {
                 true => Outcome::changes(text),
             });
         }
-        if is_changing && !changes.yes {
-            confirmed(&plan, &shown)?;
-            connection = connection.for_confirmed_plan();
+        let mut plan = plan;
+        if is_changing {
+            // No pipeline orders the namespaces of subjects, so the read model has nothing to say here.
+            let confirmation = Confirmation::of_plan(&plan, &World::new());
+            let question = shown::planned(&plan, &shown, None, Format::Table);
+            let accepted = confirm::confirm(confirmation, changes.yes, &question)?;
+            if accepted.reason.is_some() {
+                plan.because(accepted.reason);
+            }
+            if accepted.answered {
+                connection = connection.for_confirmed_plan();
+            }
         }
         let clock = server.clock();
-        let became = applied::apply(&connection.client, &plan, &clock, &address, say).await;
+        let never = AtomicBool::new(false);
+        let results = apply_all(&connection.client, &plan, &clock, &never).await;
+        let became = applied::became(&plan, &results, &address, say);
         let exit = match changes.wait && became.exit == Exit::Done {
             true => self.wait(&connection, &command.subject, changes, say).await,
             false => became.exit,
@@ -207,19 +224,6 @@ fn difference([before, after]: &[serde_json::Value; 2]) -> Option<Diff> {
     };
     let one = std::slice::from_ref;
     (before != after).then(|| diff::diff(one(before), one(after), &options))
-}
-
-/// Asks on a terminal; without one, only a change of production needs `--yes`.
-fn confirmed(plan: &Plan, shown: &[Option<Diff>]) -> Result<(), Error> {
-    let production = plan.production();
-    if !confirm::can_ask() {
-        return match production {
-            None => Ok(()),
-            Some(change) => Err(confirm::production_unconfirmed(&change.environment)),
-        };
-    }
-    let wanted = production.map_or("y", |change| change.environment.as_str());
-    confirm::ask(&shown::planned(plan, shown, None, Format::Table), wanted)
 }
 
 /// Translates an error, with the next step. The commands name the target.

@@ -216,6 +216,14 @@ impl Connection {
         self.bars.is_protected()
     }
 
+    /// Returns the name of the context, if it is protected.
+    pub fn protected_context(&self) -> Option<&str> {
+        match &self.target {
+            Target::Context { name, .. } if self.is_protected() => Some(name),
+            _ => None,
+        }
+    }
+
     /// Allows writes on a protected context for a while. Returns whether that is possible.
     pub fn arm(&self, lasting: Duration) -> bool {
         self.bars.arm(lasting)

@@ -7,6 +7,7 @@ pub mod audit;
 pub mod bodies;
 pub mod claim;
 pub mod compare;
+pub mod confirmation;
 pub mod controller_status;
 pub mod diff;
 pub mod health;

@@ -5,6 +5,7 @@
 
 pub mod matrix;
 pub mod release_pin;
+pub mod service;
 pub mod workload;
 
 use kube::Client;

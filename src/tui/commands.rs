@@ -7,9 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::action::{Action, WORDS};
 use super::effect::{Destination, Effect};
+use super::from_keys::{self, Wanted};
 use super::model::{Level, Model, ScreenRequest};
-use super::order::Order;
-use super::order::from_keys::{self, Wanted};
 use super::prompt::{Offer, Over};
 use super::screens::{Screen, is_bad, since};
 use crate::engine::audit::Span;
@@ -17,6 +16,7 @@ use crate::engine::time_input;
 use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::planner;
+use crate::subjects::service;
 
 /// A command with its arguments and its description.
 struct Command {
@@ -271,7 +271,7 @@ pub fn run(
                 let subject = model.front().subject(world);
                 let subject = from_keys::deployed(&subject, world, &model.target_info);
                 match from_keys::hold(&subject, Some(until)) {
-                    Ok(order) => vec![ScreenRequest::Order(order)],
+                    Ok(command) => vec![ScreenRequest::Plan(command)],
                     Err(why) => said(Level::Warning, why),
                 }
             }
@@ -279,14 +279,14 @@ pub fn run(
         ("promote", [environment]) => {
             let subject = model.front().subject(world);
             match from_keys::promote_to(&subject, environment) {
-                Ok(order) => vec![ScreenRequest::Order(order)],
+                Ok(command) => vec![ScreenRequest::Plan(command)],
                 Err(why) => said(Level::Warning, why),
             }
         }
         ("deploy", [release]) => {
             let subject = model.front().subject(world);
             match from_keys::deploy(&subject, Some(release), world, &model.target_info) {
-                Ok(Wanted::Order(order)) => vec![ScreenRequest::Order(order)],
+                Ok(Wanted::Command(command)) => vec![ScreenRequest::Plan(command)],
                 Ok(Wanted::Choice(choice)) => vec![ScreenRequest::Choose(choice)],
                 Err(why) => said(Level::Warning, why),
             }
@@ -294,13 +294,13 @@ pub fn run(
         ("rollback", [release]) => {
             let subject = model.front().subject(world);
             match from_keys::of(Action::Rollback, &subject, world, &model.target_info, now) {
-                Ok(Wanted::Order(Order::Move(planner::Order::Rollback {
+                Ok(Wanted::Command(service::Command::Change(planner::Order::Rollback {
                     component,
                     environment,
                     hold,
                     ..
                 }))) => {
-                    vec![ScreenRequest::Order(Order::Move(
+                    vec![ScreenRequest::Plan(service::Command::Change(
                         planner::Order::Rollback {
                             component,
                             environment,

@@ -10,19 +10,17 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::order::{Order, Prepared, quoted};
 use crate::api::audit::AuditEntry;
-use crate::engine::apply::{Applied, ApplyError};
 use crate::engine::audit::Verdict;
 use crate::engine::diff::Diff;
 use crate::engine::revisions::Revisions;
-use crate::engine::world::Key;
 use crate::git::State;
 use crate::gitops::tree::LeftOutPin;
-use crate::subjects::release_pin::collect::Collected;
-use crate::subjects::release_pin::repository::{Committed, Proposal, Pushed};
+use crate::subjects::release_pin::repository::{Proposal, Pushed};
 use crate::subjects::release_pin::revisions::Pinned;
 use crate::subjects::release_pin::rules::Refusal;
+use crate::subjects::service::{self, Command, Confirmed, PlannedCommand};
+use crate::text::quoted;
 
 /// The number of a request; its answer carries the same number.
 pub type Ticket = u64;
@@ -39,7 +37,7 @@ pub enum Effect {
     /// Put text on the user's clipboard.
     Copy(String),
     /// Make a plan, then compute the differences that it causes.
-    Plan(Ticket, Box<Order>),
+    Plan(Ticket, Box<Command>),
     /// Apply a confirmed plan.
     Apply(Ticket, Box<Confirmed>),
     /// Push the branch that receives the commits, to its own remote or to the named one.
@@ -224,8 +222,8 @@ pub enum Answer {
     Planned(Result<Box<Planned>, Refused>),
     /// The differences that the plan causes, one per change.
     Shown(Result<Previews, String>),
-    /// The result of applying a plan.
-    Applied(Became),
+    /// The result of applying a plan, or the reason why nothing was applied.
+    Applied(Result<service::Outcome, Refused>),
     /// The revisions of a ReleasePin.
     Revisions(Result<Box<Revisions<Pinned>>, String>),
     /// A comparison.
@@ -250,29 +248,18 @@ pub enum Answer {
 #[derive(Clone, Debug)]
 pub struct Planned {
     /// The plan.
-    pub prepared: Box<Prepared>,
+    pub prepared: Box<PlannedCommand>,
     /// The changed files.
     pub files: Option<Arc<Proposal>>,
 }
 
-impl From<Prepared> for Planned {
-    fn from(prepared: Prepared) -> Self {
+impl From<PlannedCommand> for Planned {
+    fn from(prepared: PlannedCommand) -> Self {
         Self {
             prepared: Box::new(prepared),
             files: None,
         }
     }
-}
-
-/// A confirmed plan, exactly as the screen showed it.
-#[derive(Clone, Debug)]
-pub struct Confirmed {
-    /// The plan.
-    pub prepared: Box<Prepared>,
-    /// The reason.
-    pub reason: Option<String>,
-    /// The changed files that the screen showed.
-    pub files: Option<Arc<Proposal>>,
 }
 
 /// The state of the work tree of a repository.
@@ -308,29 +295,9 @@ pub struct Refused {
 #[derive(Clone, Debug)]
 pub struct Previews {
     /// The plan, with the facts that the comparison added.
-    pub prepared: Box<Prepared>,
+    pub prepared: Box<PlannedCommand>,
     /// The difference of each change; None if the change makes no difference in its environment.
     pub diffs: Vec<Option<Diff>>,
-}
-
-/// The result of applying a plan.
-#[derive(Debug)]
-pub enum Became {
-    /// ReleasePins were changed or pinned, one result each.
-    Moved(Vec<Result<Applied, ApplyError>>),
-    /// A release was marked; the text says that the audit entry will follow later.
-    Marked(Result<Option<String>, String>),
-    /// Objects were collected, one result each.
-    Collected {
-        /// The results, by object.
-        results: Vec<(Key, Collected)>,
-        /// The reason why the collection stopped early; None if it finished.
-        ended: Option<String>,
-    },
-    /// The change was committed.
-    Committed(Box<Committed>),
-    /// Nothing was applied.
-    Failed(Refused),
 }
 
 /// Two sides and how they differ.

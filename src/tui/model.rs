@@ -10,7 +10,6 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::effect::{Answer, Destination, Effect, Place, Refused, Ticket, WorkTree};
 use super::keymap::{Key, Keymap};
-use super::order::Order;
 use super::pen::Glyphs;
 use super::prompt::Over;
 use super::screens::{Screen, matrix};
@@ -20,6 +19,7 @@ use crate::connect::{Address, Known};
 use crate::engine::world::World;
 use crate::engine::world::feed::Touched;
 use crate::gitops::tree::LeftOutPin;
+use crate::subjects::service::Command;
 
 /// An input to `update`.
 #[derive(Debug)]
@@ -356,7 +356,7 @@ pub enum ScreenRequest {
     /// Show a notice.
     Say(Level, String),
     /// Make a plan for an action.
-    Order(Order),
+    Plan(Command),
     /// Run an action, as if the user had pressed its key.
     Run(super::action::Action),
     /// Let the user choose.

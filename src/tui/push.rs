@@ -4,10 +4,10 @@ use jiff::Timestamp;
 
 use super::effect::{Effect, Refused};
 use super::model::{Level, Model, ScreenRequest};
-use super::order::quoted;
 use super::tasks::Logged;
 use super::update::say;
 use crate::subjects::release_pin::repository::Pushed;
+use crate::text::quoted;
 
 /// Lists the remotes.
 pub fn remotes(model: &Model) -> Vec<String> {

@@ -22,32 +22,23 @@ use kube::api::PostParams;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinHandle;
 
-use super::effect::{Answer, Became, Confirmed, Effect, Planned, Previews, Refused, Ticket};
+use super::effect::{Answer, Effect, Planned, Previews, Refused, Ticket};
 use super::model::Event;
-use super::order::{Order, Prepared};
 use crate::api::audit::AuditEntry;
 use crate::connect::kinds::kind;
 use crate::connect::{Address, Connection, DataPlanes, explain};
-use crate::engine::apply::apply_all;
 use crate::engine::diff;
 use crate::engine::plan::Asked;
 use crate::engine::whoami::{self, Whoami};
-use crate::engine::world::Source;
 use crate::engine::world::feed::Feed;
 use crate::resolve::git::Git;
 use crate::subjects;
-use crate::subjects::release_pin::actions::{gc, mark};
-use crate::subjects::release_pin::collect::Collector;
-use crate::subjects::release_pin::marking::{self, Marked};
-use crate::subjects::release_pin::planner::{NotPlanned, Planner};
+use crate::subjects::release_pin::planner::NotPlanned;
 use crate::subjects::release_pin::rules::Refusal;
-use crate::subjects::release_pin::{READ_BY_GC, READ_BY_MOVES};
+use crate::subjects::service::{self, Command, Confirmed, NotApplied, PlannedCommand, Service};
 
 pub use commits::look;
 
-/// The time for which a collected release is remembered, to restore it if a ReleasePin names it in the
-/// meantime.
-const REMEMBERS: Duration = Duration::from_secs(1);
 /// The pause before bowline asks the server again for the user name: the first and the longest one.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -95,20 +86,20 @@ impl Session {
         now.checked_add(self.who().ahead).unwrap_or(now)
     }
 
-    fn planner(&self) -> Planner<'_> {
-        Planner {
+    fn service(&self) -> Service<'_> {
+        Service {
             connection: &self.connection,
             feed: &self.feed,
             git: &self.git,
         }
     }
 
-    fn asked(&self, operation: String, reason: Option<String>) -> Asked {
+    fn asked(&self, operation: String) -> Asked {
         Asked {
             operation,
             now: self.now(),
             user: self.who().user,
-            reason,
+            reason: None,
             namespace: self.connection.namespace.clone(),
         }
     }
@@ -161,10 +152,10 @@ impl Runner {
             .retain(|_, running| !running.task.is_finished());
         let session = self.session.clone();
         match effect {
-            Effect::Plan(ticket, order) => {
+            Effect::Plan(ticket, command) => {
                 let events = self.events.clone();
                 self.spawn(ticket, async move {
-                    plan(&session, ticket, *order, &events).await;
+                    plan(&session, ticket, *command, &events).await;
                     None
                 });
             }
@@ -172,9 +163,9 @@ impl Runner {
                 let abort = Arc::new(AtomicBool::new(false));
                 let (flag, events) = (abort.clone(), self.events.clone());
                 self.begin(ticket, Some(abort), async move {
-                    let became = apply(&session, *confirmed, &flag).await;
+                    let applied = apply(&session, *confirmed, &flag).await;
                     commits::tell(&session, &events).await;
-                    Some(Answer::Applied(became))
+                    Some(Answer::Applied(applied))
                 });
             }
             Effect::Push(ticket, remote) => {
@@ -263,7 +254,12 @@ impl Runner {
 }
 
 /// Makes a plan and sends it, then sends the differences that it causes.
-async fn plan(session: &Session, ticket: Ticket, order: Order, events: &UnboundedSender<Event>) {
+async fn plan(
+    session: &Session,
+    ticket: Ticket,
+    command: Command,
+    events: &UnboundedSender<Event>,
+) {
     let tell = |answer| {
         let _ = events.send(Event::Answer(ticket, answer));
     };
@@ -276,58 +272,23 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
             ..Refused::default()
         })));
     }
-    let cleared = match commits::begin(session, &order).await {
+    let cleared = match commits::begin(session, &command).await {
         Ok(cleared) => cleared,
         Err(refused) => return tell(Answer::Planned(Err(refused))),
     };
     // The user may press a key on a row before all lists that a plan needs are loaded.
-    let needed: &[Source] = match &order {
-        Order::Collect(_) => &READ_BY_GC,
-        Order::Mark(_) | Order::Move(_) => &READ_BY_MOVES,
-    };
-    session.feed.listed(needed).await;
+    session.feed.listed(command.reads()).await;
     let operation = uuid::Uuid::new_v4().to_string();
-    let asked = session.asked(operation, None);
-    let refused = |refusal: Refusal| Refused {
-        why: vec![refusal.to_string()],
-        refusals: vec![refusal],
-        ..Refused::default()
-    };
-    let planned = match order {
-        Order::Mark(command) => {
-            let world = session.feed.world();
-            let planned = mark::plan(&world, &command, &asked);
-            planned.map(Prepared::Mark).map_err(refused)
-        }
-        Order::Collect(command) => {
-            let world = session.feed.world();
-            let planned = gc::plan(&world, &command, &asked);
-            planned.map(Prepared::Collection).map_err(refused)
-        }
-        Order::Move(order) => match session.planner().action_plan(&order, &asked).await {
-            Ok(action_plan) => Ok(Prepared::Moves(Box::new(action_plan))),
-            Err(NotPlanned::Refused(refusals)) => Err(Refused {
-                why: refusals.iter().map(ToString::to_string).collect(),
-                chooses_revision: refusals.iter().all(Refusal::is_about_last_good),
-                refusals,
-                ..Refused::default()
-            }),
-            Err(NotPlanned::Target(error)) => Err(explain(&error).into()),
-            Err(NotPlanned::Reference(error)) => Err(Refused {
-                why: vec![error.to_string()],
-                hints: vec![error.hint("", &Address::of_repository(&session.connection))],
-                ..Refused::default()
-            }),
-            Err(error) => Err(error.to_string().into()),
-        },
-    };
-    let prepared = match planned {
+    let asked = session.asked(operation);
+    let service = session.service();
+    let planned = service.plan(&command, &asked).await;
+    let prepared = match planned.map_err(|error| refused(error, session)) {
         Ok(prepared) => prepared,
         Err(refused) => return tell(Answer::Planned(Err(refused))),
     };
-    let files = match commits::files(session, &prepared).await {
+    let files = match service.files(&prepared).await {
         Ok(files) => files,
-        Err(refused) => return tell(Answer::Planned(Err(refused))),
+        Err(error) => return tell(Answer::Planned(Err(error.into()))),
     };
     let files = files.map(|mut files| {
         files.warnings.splice(0..0, cleared);
@@ -337,81 +298,56 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
         prepared: Box::new(prepared.clone()),
         files,
     }))));
-    let Prepared::Moves(mut action_plan) = prepared else {
+    let PlannedCommand::Changes(mut action_plan) = prepared else {
         return;
     };
     let options = diff::Options {
         context: diff::WHOLE,
         ..diff::Options::default()
     };
-    let shown = session.planner().show(&mut action_plan, &options).await;
+    let shown = service.show(&mut action_plan, &options).await;
     tell(Answer::Shown(match shown {
         Ok(diffs) => Ok(Previews {
-            prepared: Box::new(Prepared::Moves(action_plan)),
+            prepared: Box::new(PlannedCommand::Changes(action_plan)),
             diffs,
         }),
         Err(error) => Err(error.to_string()),
     }));
 }
 
+/// Returns the reason why there is no plan.
+fn refused(error: NotPlanned, session: &Session) -> Refused {
+    match error {
+        NotPlanned::Refused(refusals) => Refused {
+            why: refusals.iter().map(ToString::to_string).collect(),
+            chooses_revision: refusals.iter().all(Refusal::is_about_last_good),
+            refusals,
+            ..Refused::default()
+        },
+        NotPlanned::Target(error) => explain(&error).into(),
+        NotPlanned::Reference(error) => Refused {
+            why: vec![error.to_string()],
+            hints: vec![error.hint("", &Address::of_repository(&session.connection))],
+            ..Refused::default()
+        },
+        error => error.to_string().into(),
+    }
+}
+
 /// Applies a confirmed plan.
-async fn apply(session: &Session, confirmed: Confirmed, abort: &AtomicBool) -> Became {
-    let Confirmed {
-        prepared,
-        reason,
-        files,
-    } = confirmed;
+async fn apply(
+    session: &Session,
+    mut confirmed: Confirmed,
+    abort: &AtomicBool,
+) -> Result<service::Outcome, Refused> {
     let clock = || session.now();
     let user = session.who().user;
-    // Only a confirmed plan reaches this line. On a protected context, this connection allows the writes of
-    // this plan and no others.
-    let connection = session.connection.for_confirmed_plan();
-    if let Some(files) = files {
-        return commits::commit(session, &prepared, &files).await;
-    }
-    let client = &connection.client;
-    match *prepared {
-        Prepared::Moves(mut action_plan) => {
-            let asked = session.asked(action_plan.plan.operation.clone(), reason);
-            let planner = Planner {
-                connection: &connection,
-                ..session.planner()
-            };
-            if let Err(error) = planner.make(&mut action_plan, &asked).await {
-                return Became::Failed(error.to_string().into());
-            }
-            Became::Moved(apply_all(client, &action_plan.plan, &clock, abort).await)
-        }
-        Prepared::Mark(marking) => {
-            let marked = marking::mark(client, &marking, &user, &clock).await;
-            Became::Marked(match marked {
-                Ok(Marked::Done) => Ok(None),
-                Ok(Marked::Unrecorded(why)) => Ok(Some(format!(
-                    "its audit entry is not written yet; the next change writes it: {why}"
-                ))),
-                Err(error) => Err(error.to_string()),
-            })
-        }
-        Prepared::Collection(plan) => {
-            let collector = Collector {
-                client,
-                plan: &plan,
-                by: &user,
-                clock: &clock,
-                remembers: REMEMBERS,
-            };
-            let mut results = Vec::new();
-            let mut tell = |candidate: &gc::Candidate, collected| {
-                results.push((candidate.key.clone(), collected));
-            };
-            let stop = || abort.load(Ordering::SeqCst);
-            let ended = collector.collect(&stop, &mut tell).await;
-            Became::Collected {
-                results,
-                ended: ended.err().map(|error| error.to_string()),
-            }
-        }
-    }
+    let service = session.service();
+    let applied = service.apply(&mut confirmed, &user, &clock, abort).await;
+    applied.map_err(|error| match error {
+        NotApplied::NotCommitted(error) => error.into(),
+        NotApplied::NotPlanned(error) => error.to_string().into(),
+    })
 }
 
 /// Asks the authorizer in which environments the user may change ReleasePins; an environment without an

@@ -10,7 +10,6 @@ use serde_json::json;
 use super::effect::{Answer, Effect, Previews, Ticket};
 use super::keymap::{Key, Keymap};
 use super::model::{Event, Look, Model, TargetInfo};
-use super::order::Prepared;
 use super::theme::{self, Depth, Theme};
 use super::update::update;
 use super::view::view;
@@ -26,6 +25,7 @@ use crate::subjects::release_pin::actions::rollback::{self, Rollback, Target};
 use crate::subjects::release_pin::fixture::{self, outcomes, pin, release, unready};
 use crate::subjects::release_pin::planner::ActionPlan;
 use crate::subjects::release_pin::revisions::Pinned;
+use crate::subjects::service::PlannedCommand;
 
 /// The sizes in which every screen is tested.
 pub const SIZES: [(u16, u16); 4] = [(200, 60), (120, 40), (80, 24), (40, 10)];
@@ -427,7 +427,7 @@ pub fn rolled_back(still: SnapshotTest) -> SnapshotTest {
     };
     let plan = rollback::plan(&still.world, &command, &asked).unwrap();
     let action_plan = ActionPlan::of(plan);
-    let prepared = Prepared::Moves(Box::new(action_plan));
+    let prepared = PlannedCommand::Changes(Box::new(action_plan));
     let diff = diff::diff(
         &manifests("v1.2.3", "registry/checkout:1.2.3", "40"),
         &manifests("v1.2.1", "registry/checkout:1.2.1", "20"),

@@ -4,11 +4,12 @@ use jiff::Timestamp;
 
 use super::effect::Ticket;
 use super::model::TargetInfo;
-use super::order::{Order, Prepared, quoted};
 use crate::connect::Address;
 use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::rollout::Rollout;
 use crate::subjects::release_pin::rows::Pin;
+use crate::subjects::service::{Command, PlannedCommand};
+use crate::text::quoted;
 
 /// A confirmed action that continues in the background.
 #[derive(Clone, Debug)]
@@ -16,9 +17,9 @@ pub struct Task {
     /// The ticket of its request.
     pub ticket: Ticket,
     /// The requested action.
-    pub order: Order,
+    pub command: Command,
     /// Its plan.
-    pub prepared: Box<Prepared>,
+    pub prepared: Box<PlannedCommand>,
     /// The reason.
     pub reason: Option<String>,
     /// The time of the confirmation.
@@ -227,7 +228,7 @@ impl Task {
     /// Returns the command line that does the same, with the flags of the task's target.
     pub fn command_line(&self) -> String {
         let reason = self.reason.as_deref();
-        self.order.aimed(reason, &self.target.address)
+        self.command.aimed(reason, &self.target.address)
     }
 
     /// Returns the progress, from the read model.

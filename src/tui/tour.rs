@@ -67,13 +67,13 @@ impl Seen<'_> {
 
     /// Returns whether a plan of this verb is in front.
     fn is_planned(&self, verb: &str) -> bool {
-        matches!(self.model.front(), Screen::Plan(plan) if plan.order.verb() == verb)
+        matches!(self.model.front(), Screen::Plan(plan) if plan.command.verb() == verb)
     }
 
     /// Returns whether a plan of this verb was confirmed during this step.
     fn is_confirmed(&self, verb: &str) -> bool {
         let mut since = self.model.tasks.iter().skip(self.tour.confirmed);
-        since.any(|task| task.order.verb() == verb)
+        since.any(|task| task.command.verb() == verb)
     }
 }
 

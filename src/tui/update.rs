@@ -4,18 +4,18 @@ use crossterm::event::KeyEvent;
 use jiff::Timestamp;
 
 use super::action::{Action, Mode};
-use super::effect::{Answer, Effect, Ticket, WorkTree};
+use super::effect::{Answer, Effect, Refused, Ticket, WorkTree};
+use super::from_keys::{self, Wanted};
 use super::keymap::{Key, Step};
 use super::model::{
     Connecting, Event, Level, Model, Notice, ScreenRequest, Subject, TargetInfo, Turn,
 };
-use super::order::Order;
-use super::order::from_keys::{self, Wanted};
 use super::prompt::{Over, Prompt, PromptKind};
 use super::screens::plan::Outcome;
 use super::screens::{Handled, Screen, plan};
 use super::{commands, tasks, tour};
 use crate::engine::world::World;
+use crate::subjects::service::{self, Command};
 
 /// Applies an event to the model; returns the effects.
 pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) -> Vec<Effect> {
@@ -207,7 +207,7 @@ pub(super) fn fulfil(
         ScreenRequest::Open(screen) => open(model, *screen),
         ScreenRequest::Close => close(model),
         ScreenRequest::Say(level, text) => say(model, now, level, text),
-        ScreenRequest::Order(order) => plan(model, world, now, order, effects),
+        ScreenRequest::Plan(command) => plan(model, world, now, command, effects),
         ScreenRequest::Run(action) => run(model, world, now, action, effects),
         ScreenRequest::Choose(choice) => model.over = Some(Over::Choice(choice)),
         ScreenRequest::Follow(task) => model.tasks.push(*task),
@@ -271,16 +271,16 @@ pub(super) fn plan(
     model: &mut Model,
     world: &World,
     now: Timestamp,
-    order: Order,
+    command: Command,
     effects: &mut Vec<Effect>,
 ) {
-    if let Some(why) = from_keys::denied(&model.target_info, &order) {
+    if let Some(why) = from_keys::denied(&model.target_info, &command) {
         say(model, now, Level::Error, why);
         return;
     }
     let mut opened = None;
     front(model, world, now, effects, |_, turn| {
-        opened = Some(plan::State::open(order, turn));
+        opened = Some(plan::State::open(command, turn));
     });
     if let Some(state) = opened {
         open(model, Screen::Plan(Box::new(state)));
@@ -460,7 +460,7 @@ fn order(
 ) {
     let subject: Subject = model.front().subject(world);
     match from_keys::of(action, &subject, world, &model.target_info, now) {
-        Ok(Wanted::Order(order)) => plan(model, world, now, order, effects),
+        Ok(Wanted::Command(command)) => plan(model, world, now, command, effects),
         Ok(Wanted::Choice(choice)) => model.over = Some(Over::Choice(choice)),
         Err(why) => say(model, now, Level::Warning, why),
     }
@@ -558,11 +558,16 @@ fn left_out(model: &Model, known: Option<&WorkTree>) -> Option<String> {
 }
 
 /// Records the result of a plan, whether its screen is open or not.
-fn settle(model: &mut Model, now: Timestamp, ticket: u64, became: &super::effect::Became) {
+fn settle(
+    model: &mut Model,
+    now: Timestamp,
+    ticket: u64,
+    applied: &Result<service::Outcome, Refused>,
+) {
     let Some(task) = model.tasks.iter_mut().find(|task| task.ticket == ticket) else {
         return;
     };
-    let outcome = Outcome::of(&task.prepared, became);
+    let outcome = Outcome::of(&task.prepared, applied);
     task.settle(outcome.task(), &model.target_info);
     let mut logged = outcome.logged(task, now);
     logged.aim(&task.target);

@@ -2,14 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kube::Client;
-
 use crate::cli::connect::{self, Address};
 use crate::cli::error::Exit;
-use crate::engine::apply::{Applied, ApplyError, apply_all};
+use crate::engine::apply::{Applied, ApplyError};
 use crate::engine::claim::ClaimError;
 use crate::engine::plan::Plan;
 use crate::engine::whoami::Clock;
+use crate::subjects::service::{self, Confirmed, NotApplied, Service};
 use crate::text::quoted;
 
 /// The result of a plan.
@@ -61,28 +60,40 @@ impl Result {
     }
 }
 
-/// Applies a plan, and prints errors and warnings.
+/// Applies a confirmed plan. Returns the result, and whether the user interrupted it. Only a plan on a server
+/// is finished in part; an interrupt during a commit ends the program.
 pub(in crate::cli) async fn apply(
-    client: &Client,
-    plan: &Plan,
+    service: &Service<'_>,
+    confirmed: &mut Confirmed,
+    user: &str,
     clock: Clock<'_>,
-    address: &Address,
     say: &mut dyn FnMut(String),
-) -> Became {
+) -> (std::result::Result<service::Outcome, NotApplied>, bool) {
     let abort = AtomicBool::new(false);
-    let mut applying = std::pin::pin!(apply_all(client, plan, clock, &abort));
-    let answers = tokio::select! {
-        answers = &mut applying => answers,
+    let commits = confirmed.files.is_some();
+    let mut applying = std::pin::pin!(service.apply(confirmed, user, clock, &abort));
+    let applied = tokio::select! {
+        applied = &mut applying => applied,
         // If the signal handler cannot be installed, an interrupt ends the program at once.
-        Ok(()) = tokio::signal::ctrl_c() => {
+        Ok(()) = tokio::signal::ctrl_c(), if !commits => {
             abort.store(true, Ordering::SeqCst);
             say("interrupted: bowline finishes the current write, then stops".to_owned());
             applying.await
         }
     };
+    (applied, abort.load(Ordering::SeqCst))
+}
+
+/// Prints the errors and warnings of applied changes.
+pub(in crate::cli) fn became(
+    plan: &Plan,
+    answers: &[std::result::Result<Applied, ApplyError>],
+    address: &Address,
+    say: &mut dyn FnMut(String),
+) -> Became {
     let mut results = Vec::with_capacity(answers.len());
     let mut first = None;
-    for (change, answer) in plan.changes.iter().zip(&answers) {
+    for (change, answer) in plan.changes.iter().zip(answers) {
         results.push(match answer {
             Ok(applied) => done(&change.key().name, applied, say),
             Err(error) => {
@@ -111,7 +122,7 @@ pub(in crate::cli) async fn apply(
     Became {
         results,
         exit,
-        interrupted: abort.load(Ordering::SeqCst),
+        interrupted: false,
     }
 }
 

@@ -6,12 +6,15 @@ mod committed;
 pub(super) mod shown;
 mod waiting;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::connect::{self, Address, Connection, Environment, Options};
 use super::error::{Error, Exit};
 use super::output::Format;
-use super::session::{self, Server, live, refused, refused_without_controller};
+use super::session::{
+    self, Server, live, not_applied, not_planned, refused, refused_without_controller,
+};
 use super::{Outcome, commits, confirm, observing};
 use crate::controllers::beside::Beside;
 use crate::engine::bodies::BodyError;
@@ -25,11 +28,12 @@ use crate::subjects::release_pin::actions::pin::{PinHold, Unpin};
 use crate::subjects::release_pin::actions::promote::Promote;
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::actions::undo::Undo;
-use crate::subjects::release_pin::planner::{ActionPlan, NotPlanned, Order, Planner};
+use crate::subjects::release_pin::planner::{NotPlanned, Order};
 use crate::subjects::release_pin::preview::PreviewError;
 use crate::subjects::release_pin::repository::Proposal;
 use crate::subjects::release_pin::rollout::Rollout;
 use crate::subjects::release_pin::rules::Refusal;
+use crate::subjects::service::{self, Command, Confirmed, PlannedCommand, Service};
 
 use applied::Became;
 use arguments::PromoteArguments;
@@ -94,8 +98,8 @@ impl<'a> Session<'a> {
         })
     }
 
-    fn planner(&self) -> Planner<'_> {
-        Planner {
+    fn service(&self) -> Service<'_> {
+        Service {
             connection: &self.connection,
             feed: &self.feed,
             git: &self.git,
@@ -130,9 +134,9 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Translates the arguments of a verb into an order for the planner.
-    fn order(&self, verb: &Verb) -> Result<Order, Error> {
-        Ok(match verb {
+    /// Translates the arguments of a verb into a command.
+    fn command(&self, verb: &Verb) -> Result<Command, Error> {
+        Ok(Command::Change(match verb {
             Verb::Deploy(arguments) => Order::Deploy {
                 component: self.component(&arguments.component)?,
                 environment: arguments.environment.clone(),
@@ -168,7 +172,7 @@ impl<'a> Session<'a> {
                 component: self.component(&arguments.component)?,
                 environment: named_environment(&arguments.environment)?,
             }),
-        })
+        }))
     }
 
     /// Returns the named component, or else the component that the configuration names.
@@ -190,12 +194,16 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Plans an order. If a rule refuses it because of an unfinished rollout, and no process runs the
+    /// Plans a command. If a rule refuses it because of an unfinished rollout, and no process runs the
     /// controllers of the embedded store, this process runs them until the rollout ends. A dry run does not.
-    async fn plan(&self, order: &Order, say: &mut dyn FnMut(String)) -> Result<ActionPlan, Error> {
-        let refusals = match self.planner().action_plan(order, &self.asked).await {
+    async fn plan(
+        &self,
+        command: &Command,
+        say: &mut dyn FnMut(String),
+    ) -> Result<PlannedCommand, Error> {
+        let refusals = match self.service().plan(command, &self.asked).await {
             Err(NotPlanned::Refused(refusals)) => refusals,
-            drafted => return drafted.map_err(|error| not_planned(error, &self.address())),
+            planned => return planned.map_err(|error| not_planned(error, &self.address())),
         };
         if !refusals.iter().any(Refusal::waits_for_controller)
             || !observing::is_unattended(&self.connection).await
@@ -224,13 +232,13 @@ impl<'a> Session<'a> {
         let again = async {
             // After a timeout the rule refuses again, with the state of the rollout.
             let _ = tokio::time::timeout(SETTLES, self.feed.when(settled)).await;
-            self.planner().action_plan(order, &self.asked).await
+            self.service().plan(command, &self.asked).await
         };
         match self.beside().until(again).await? {
             Err(NotPlanned::Refused(refusals)) => {
                 Err(refused_without_controller(&refusals, how, &self.address()))
             }
-            drafted => drafted.map_err(|error| not_planned(error, &self.address())),
+            planned => planned.map_err(|error| not_planned(error, &self.address())),
         }
     }
 
@@ -249,62 +257,78 @@ impl<'a> Session<'a> {
     /// Shows a plan, asks for a confirmation if it needs one, applies it, and waits for it.
     async fn carry_out(
         mut self,
-        order: &Order,
+        command: &Command,
         say: &mut dyn FnMut(String),
     ) -> Result<Outcome, Error> {
-        let mut action_plan = self.plan(order, say).await?;
+        let mut planned = Box::new(self.plan(command, say).await?);
+        let shown = self.show(&mut planned, say).await?;
+        let files = self.service().files(&planned).await?.map(Arc::new);
+        let warnings = files.iter().flat_map(|files| &files.warnings);
+        warnings.cloned().for_each(&mut *say);
+        let format = self.changes.output;
+        if self.changes.dry_run {
+            let text = shown::planned(plan_of(&planned), &shown, files.as_deref(), format);
+            return Ok(match planned.is_idle() {
+                true => Outcome::done(text),
+                false => Outcome::changes(text),
+            });
+        }
+        if files.is_some() && planned.is_idle() {
+            return self.push_again(&planned, &shown, say).await;
+        }
+        let mut confirmed = self.confirm(planned, files, &shown)?;
+        let clock = self.server.clock();
+        let (service, user) = (self.service(), &self.server.user);
+        let (applied, interrupted) =
+            applied::apply(&service, &mut confirmed, user, &clock, say).await;
+        let applied = applied.map_err(|error| not_applied(error, &self.address()))?;
+        let plan = plan_of(&confirmed.planned);
+        match applied {
+            service::Outcome::Committed(committed) => {
+                let files = confirmed.files.as_deref();
+                let files = files.expect("BUG: a commit without files");
+                self.committed(plan, &shown, files, &committed, say).await
+            }
+            service::Outcome::Changed { created, results } => {
+                created.into_iter().for_each(&mut *say);
+                let mut became = applied::became(plan, &results, &self.address(), say);
+                became.interrupted = interrupted;
+                let exit = self.follow(plan, &became, say).await;
+                let text = shown::done(plan, &shown, &became, None, format);
+                Ok(Outcome::ending(text, exit).made())
+            }
+            service::Outcome::Marked(_) | service::Outcome::Collected { .. } => {
+                unreachable!("BUG: a plan of changes marked or collected something")
+            }
+        }
+    }
+
+    /// Renders the effect of a plan on its environments, and prints its notes. A reason that is missing is an
+    /// error, unless the user can still type it.
+    async fn show(
+        &self,
+        planned: &mut PlannedCommand,
+        say: &mut dyn FnMut(String),
+    ) -> Result<Vec<Option<Diff>>, Error> {
+        let lacks = planned.lacks_reason();
+        let PlannedCommand::Changes(action_plan) = planned else {
+            return Ok(Vec::new());
+        };
         action_plan.notes.drain(..).for_each(&mut *say);
-        if let Some(environment) = action_plan.plan.lacks_reason() {
-            let lacks = Refusal::NoReason {
-                environment: environment.to_owned(),
-            };
+        if let Some(lacks) = lacks {
             match self.changes.dry_run {
                 true => say(format!("{lacks}; without --reason bowline refuses it")),
+                false if confirm::asks(self.changes.yes) => {}
                 false => return Err(refused(vec![lacks], &self.address())),
             }
         }
-        let options = diff::Options::default();
+        let (service, options) = (self.service(), diff::Options::default());
         let shown = match self.changes.dry_run {
-            true => {
-                self.planner()
-                    .show_fetched(&mut action_plan, &options)
-                    .await
-            }
-            false => self.planner().show(&mut action_plan, &options).await,
+            true => service.show_fetched(action_plan, &options).await,
+            false => service.show(action_plan, &options).await,
         };
         action_plan.notes.drain(..).for_each(&mut *say);
-        let shown = shown.map_err(not_shown)?;
-        let changing = action_plan
-            .plan
-            .changes
-            .iter()
-            .filter(|change| !change.unchanged)
-            .count();
-        let format = self.changes.output;
-        if self.connection.repository.is_some() {
-            return self.commit(action_plan, &shown, say).await;
-        }
-        if self.changes.dry_run {
-            let text = shown::planned(&action_plan.plan, &shown, None, format);
-            return Ok(match changing {
-                0 => Outcome::done(text),
-                _ => Outcome::changes(text),
-            });
-        }
-        if changing > 0 {
-            self.confirm(&action_plan.plan, &shown, None)?;
-        }
-        let made = self.planner().make(&mut action_plan, &self.asked).await;
-        let made = made.map_err(|error| not_planned(error, &self.address()))?;
-        made.into_iter().for_each(&mut *say);
-        let plan = action_plan.plan;
-        let clock = self.server.clock();
-        let address = self.address();
-        let client = &self.connection.client;
-        let became = applied::apply(client, &plan, &clock, &address, say).await;
-        let exit = self.follow(&plan, &became, say).await;
-        let text = shown::done(&plan, &shown, &became, None, format);
-        Ok(Outcome::ending(text, exit).made())
+        shown.map_err(not_shown)
     }
 
     /// Waits until the change is ready, with `--wait`; on an embedded store, at least until the controllers
@@ -335,49 +359,28 @@ impl<'a> Session<'a> {
         ended(waited, say)
     }
 
-    /// Asks on a terminal; without one, only a change of production needs `--yes`.
-    ///
-    /// The typed answer allows the writes of this plan on a protected context; `--yes` does not.
+    /// Confirms a plan: shows it and asks on a terminal. A plan that changes nothing needs no answer.
     fn confirm(
-        &mut self,
-        plan: &Plan,
+        &self,
+        planned: Box<PlannedCommand>,
+        files: Option<Arc<Proposal>>,
         shown: &[Option<Diff>],
-        files: Option<&Proposal>,
-    ) -> Result<(), Error> {
-        if self.changes.yes {
-            return Ok(());
+    ) -> Result<Confirmed, Error> {
+        let protected = self.connection.protected_context();
+        let confirmation = planned.confirmation(&self.feed.world(), protected);
+        let flag = self.changes.yes || planned.is_idle();
+        let mut question = String::new();
+        if confirm::asks(flag) {
+            let plan = plan_of(&planned);
+            question += &shown::planned(plan, shown, files.as_deref(), Format::Table);
+            // The start of the plan may have scrolled away.
+            for change in plan.changing() {
+                let line = shown::line(plan.action, change);
+                question += &format!("{:?} {line}\n", plan.action);
+            }
         }
-        let production = {
-            let world = self.feed.world();
-            plan.changes.iter().find(|change| {
-                let key = Key::new(&self.asked.namespace, &change.environment);
-                let environment = world.environment(&key);
-                environment.is_some_and(|environment| environment.spec.is_production)
-            })
-        };
-        if !confirm::can_ask() {
-            return match production {
-                None => Ok(()),
-                Some(change) => Err(confirm::production_unconfirmed(&change.environment)),
-            };
-        }
-        // A bigger risk needs a longer answer.
-        let count = plan.changes.len().to_string();
-        let wanted = match (production, plan.changes.len()) {
-            (None, ..=1) => "y".to_owned(),
-            (None, _) => count,
-            (Some(change), ..=1) => change.environment.clone(),
-            (Some(change), _) => format!("{} {count}", change.environment),
-        };
-        let mut question = shown::planned(plan, shown, files, Format::Table);
-        // The start of the plan may have scrolled away.
-        for change in plan.changes.iter().filter(|change| !change.unchanged) {
-            let line = shown::line(plan.action, change);
-            question += &format!("{:?} {line}\n", plan.action);
-        }
-        confirm::ask(&question, &wanted)?;
-        self.connection = self.connection.for_confirmed_plan();
-        Ok(())
+        let accepted = confirm::confirm(confirmation, flag, &question)?;
+        Ok(Confirmed::new(planned, files, accepted))
     }
 }
 
@@ -388,6 +391,13 @@ pub(super) fn named_environment(environment: &Option<String>) -> Result<String, 
             "add --environment NAME; a workload is named with its kind, as in deploy/web",
         )
     })
+}
+
+/// Returns the changes that a verb of this module plans.
+fn plan_of(planned: &PlannedCommand) -> &Plan {
+    planned
+        .plan()
+        .expect("BUG: a verb that changes ReleasePins plans no change")
 }
 
 /// Prints the error of a wait, and returns the exit code.
@@ -416,15 +426,6 @@ pub(super) fn not_shown(error: PreviewError) -> Error {
     }
 }
 
-fn not_planned(error: NotPlanned, address: &Address) -> Error {
-    match error {
-        NotPlanned::Refused(refusals) => refused(refusals, address),
-        NotPlanned::Catalog(error) => error.into(),
-        NotPlanned::Reference(error) => commits::no_reference(&error, "", address),
-        NotPlanned::Target(error) => error.into(),
-    }
-}
-
 /// Runs a verb and returns its output.
 pub async fn run(
     verb: &Verb,
@@ -440,6 +441,6 @@ pub async fn run(
     }
     verb.check()?;
     let session = Session::open(options, environment, verb, say).await?;
-    let order = session.order(verb)?;
-    session.carry_out(&order, say).await
+    let command = session.command(verb)?;
+    session.carry_out(&command, say).await
 }

@@ -33,6 +33,7 @@ use super::report::Report;
 use super::{confirm, kinds};
 use crate::api::labels;
 use crate::connect::Address;
+use crate::engine::confirmation::{Confirmation, Reason};
 use rendered::Rendered;
 
 /// The flags of `uninstall`.
@@ -296,15 +297,18 @@ fn confirm(
     if arguments.yes || (going.is_empty() && concerned.is_empty()) {
         return Ok(());
     }
-    if !confirm::can_ask() {
-        return match concerned.is_empty() {
-            true => Ok(()),
-            false => Err(confirm::no_confirmation(&format!(
-                "uninstall (it affects {})",
-                counted(concerned.len(), "RenderedRelease")
-            ))),
-        };
-    }
+    let confirmation = Confirmation {
+        words: match arguments.remove_running {
+            true => vec!["remove".to_owned()],
+            false => Vec::new(),
+        },
+        reason: Reason::Unrecorded,
+        risk: (!concerned.is_empty()).then(|| {
+            let concerned = counted(concerned.len(), "RenderedRelease");
+            format!("uninstall (it affects {concerned})")
+        }),
+        ..Confirmation::default()
+    };
     let mut shown = String::new();
     if !concerned.is_empty() {
         shown += match arguments.remove_running {
@@ -326,14 +330,7 @@ fn confirm(
         shown += &lines(rest.iter().map(|it| it.place.label()).collect());
     }
     shown += &format!("On {}. ", connection.target);
-    confirm::ask(
-        &shown,
-        if arguments.remove_running {
-            "remove"
-        } else {
-            "y"
-        },
-    )
+    confirm::confirm(confirmation, false, &shown).map(drop)
 }
 
 /// Returns the reason why an existing object is not removed; None if it is removed.

@@ -124,8 +124,8 @@ fn take(model: &mut Model, world: &World, now: Timestamp, effects: &mut Vec<Effe
     if let Some(Over::Choice(mut choice)) = model.over.take()
         && choice.chosen < choice.options.len()
     {
-        let (_, order) = choice.options.swap_remove(choice.chosen);
-        plan(model, world, now, order, effects);
+        let (_, command) = choice.options.swap_remove(choice.chosen);
+        plan(model, world, now, command, effects);
     }
 }
 

@@ -6,7 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use tui_textarea::TextArea;
 
 use super::jump::{Goal, Jump};
-use super::order::Order;
+use crate::subjects::service::Command;
 
 /// A prompt or choice over the front screen.
 #[derive(Debug)]
@@ -96,7 +96,7 @@ pub struct Choice {
     /// The question.
     pub question: String,
     /// The options, each with its action.
-    pub options: Vec<(String, Order)>,
+    pub options: Vec<(String, Command)>,
     /// The number of the chosen option.
     pub chosen: usize,
 }

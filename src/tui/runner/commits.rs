@@ -1,5 +1,4 @@
-//! Work on a repository: shows a plan with the files that it changes, applies it as one commit, pushes a
-//! branch, and watches the state of the work tree.
+//! Work on a repository: prepares it for a plan, pushes a branch, and watches the state of the work tree.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,13 +6,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::Session;
-use crate::git::commit::CommitError;
-use crate::subjects::release_pin::repository::{
-    self, BeforePlan, Commits, Committed, NotCommitted, Proposal, Pushed,
-};
-use crate::tui::effect::{Answer, Became, Refused, WorkTree};
+use crate::subjects::release_pin::repository::{Commits, NotCommitted, Pushed};
+use crate::subjects::service::Command;
+use crate::tui::effect::{Answer, Refused, WorkTree};
 use crate::tui::model::Event;
-use crate::tui::order::{Order, Prepared};
 
 /// The shortest pause before bowline reads the state of the work tree again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -31,77 +27,10 @@ impl From<NotCommitted> for Refused {
 }
 
 /// Prepares the repository for a plan; returns a note about leftovers that were removed.
-pub(super) async fn begin(session: &Session, order: &Order) -> Result<Option<String>, Refused> {
-    let remote = match order {
-        Order::Move(order) if order.is_urgent() => BeforePlan::NameRemote,
-        _ => BeforePlan::Fetch,
-    };
+pub(super) async fn begin(session: &Session, command: &Command) -> Result<Option<String>, Refused> {
     match Commits::of(&session.connection) {
-        Some(commits) => Ok(commits.begin(remote).await?),
+        Some(commits) => Ok(commits.begin(command.before_plan()).await?),
         None => Ok(None),
-    }
-}
-
-/// Returns the files that a plan changes, or the reason why they cannot change; None if the target is a
-/// server.
-pub(super) async fn files(
-    session: &Session,
-    prepared: &Prepared,
-) -> Result<Option<Proposal>, Refused> {
-    let Some(commits) = Commits::of(&session.connection) else {
-        return Ok(None);
-    };
-    let proposal = propose(&commits, prepared)?;
-    commits.admits(&proposal).await?;
-    Ok(Some(proposal))
-}
-
-fn propose(commits: &Commits<'_>, prepared: &Prepared) -> Result<Proposal, NotCommitted> {
-    let tree = &commits.repository.tree;
-    Ok(match prepared {
-        Prepared::Moves(action_plan) => {
-            repository::plan(tree, &action_plan.plan, action_plan.unmade())?
-        }
-        Prepared::Mark(marking) => repository::marking(tree, marking)?,
-        Prepared::Collection(collection) => repository::collection(tree, collection)?.proposal,
-    })
-}
-
-/// Commits a plan, if the files still are as the screen showed them.
-pub(super) async fn commit(session: &Session, prepared: &Prepared, shown: &Proposal) -> Became {
-    let Some(commits) = Commits::of(&session.connection) else {
-        return Became::Failed("the target is not a repository".to_owned().into());
-    };
-    match carry_out(session, &commits, prepared, shown).await {
-        Ok(committed) => Became::Committed(Box::new(committed)),
-        Err(error) => Became::Failed(error.into()),
-    }
-}
-
-async fn carry_out(
-    session: &Session,
-    commits: &Commits<'_>,
-    prepared: &Prepared,
-    shown: &Proposal,
-) -> Result<Committed, NotCommitted> {
-    // The user typed the reason after the screen showed the files, and a file may contain it: edit the files
-    // again.
-    let proposal = propose(commits, prepared)?;
-    if let Some(path) = proposal.differs_from(shown) {
-        let path = path.to_owned();
-        return Err(CommitError::Changed { path }.into());
-    }
-    match prepared {
-        Prepared::Moves(action_plan) => {
-            let clock = || session.now();
-            commits.moves(action_plan, &proposal, &clock).await
-        }
-        Prepared::Mark(_) => commits.commit(&proposal).await,
-        Prepared::Collection(collection) => {
-            let tree = &commits.repository.tree;
-            let collected = repository::collection(tree, collection)?;
-            commits.collection(&collected).await
-        }
     }
 }
 

@@ -16,11 +16,11 @@ use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::planner;
 use crate::subjects::release_pin::revisions::{Made, Pinned};
 use crate::subjects::release_pin::rows::Pin;
+use crate::subjects::service::Command;
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Compared, Effect, Place, Ticket};
 use crate::tui::filter::{Facts, Filter, Matcher};
 use crate::tui::model::{Level, ScreenRequest, Turn};
-use crate::tui::order::Order;
 use crate::tui::screens::matrix::pane::done;
 
 /// The revisions of a ReleasePin, with a selection.
@@ -257,9 +257,10 @@ impl History {
                     _ => Verdict::Good,
                 };
                 match self.release() {
-                    Some(release) => turn
-                        .requests
-                        .push(ScreenRequest::Order(Order::Mark(Mark { release, verdict }))),
+                    Some(release) => turn.requests.push(ScreenRequest::Plan(Command::Mark(Mark {
+                        release,
+                        verdict,
+                    }))),
                     None => turn.say(
                         Level::Warning,
                         "the release of this revision is not recorded, so it cannot be marked",
@@ -346,7 +347,8 @@ impl History {
             to,
             hold: true,
         };
-        turn.requests.push(ScreenRequest::Order(Order::Move(order)));
+        turn.requests
+            .push(ScreenRequest::Plan(Command::Change(order)));
         Handled::Yes
     }
 }

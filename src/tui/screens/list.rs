@@ -16,12 +16,13 @@ use crate::engine::world::feed::Touched;
 use crate::engine::world::{Freshness, Key, Source, World};
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::planner;
+use crate::subjects::service::Command;
 use crate::text;
+use crate::text::quoted;
 use crate::tui::action::Action;
 use crate::tui::effect::{Effect, Object};
 use crate::tui::filter::{self, Filter};
 use crate::tui::model::{Level, ScreenRequest, Subject, TargetInfo, Turn};
-use crate::tui::order::{Order, quoted};
 use crate::tui::pen::Sheet;
 use crate::tui::prompt::Choice;
 use crate::tui::roster::{Kind, Roster, Sort};
@@ -354,10 +355,10 @@ impl State {
                 ("roll back in which environment?", elsewhere)
             }
         };
-        let order = |environment: &String| {
+        let command = |environment: &String| {
             let (component, name) = (component.to_string(), release.key.name.to_string());
             let environment = environment.clone();
-            Order::Move(match action {
+            Command::Change(match action {
                 Action::Deploy => planner::Order::Deploy {
                     component,
                     environment,
@@ -380,12 +381,12 @@ impl State {
                     release.key.name
                 ),
             ),
-            [one] => turn.requests.push(ScreenRequest::Order(order(one))),
+            [one] => turn.requests.push(ScreenRequest::Plan(command(one))),
             several => turn.requests.push(ScreenRequest::Choose(Choice {
                 question: question.to_owned(),
                 options: several
                     .iter()
-                    .map(|one| (one.clone(), order(one)))
+                    .map(|one| (one.clone(), command(one)))
                     .collect(),
                 chosen: 0,
             })),

@@ -24,11 +24,11 @@ use crate::subjects::release_pin::past::Recorded;
 use crate::subjects::release_pin::revisions::Made;
 use crate::subjects::release_pin::rows::Pin;
 use crate::text;
+use crate::text::quoted;
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Effect, Place, Ticket};
 use crate::tui::filter::{self, Filter};
 use crate::tui::model::{Level, Subject, Turn};
-use crate::tui::order::quoted;
 use crate::tui::roster::{Kind, Roster, Sort};
 use crate::tui::theme::Role;
 

@@ -86,7 +86,7 @@ impl Screen {
     pub fn title(&self) -> String {
         match self {
             Self::Matrix(state) => state.title(),
-            Self::Plan(state) => state.order.verb().to_owned(),
+            Self::Plan(state) => state.command.verb().to_owned(),
             Self::List(state) => state.title().to_owned(),
             Self::Describe(state) => state.title(),
             Self::Collect(_) => "gc".to_owned(),

@@ -25,27 +25,26 @@ use keys::Dropped;
 use page::Page;
 
 use super::{Handled, Screen, diff, revisions};
+use crate::engine::confirmation::Confirmation;
 use crate::engine::diff::Diff;
 use crate::engine::world::Key;
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::planner;
 use crate::subjects::release_pin::repository::Proposal;
+use crate::subjects::service::{Command, Confirmed, PlannedCommand};
 use crate::tui::action::{Action, Mode};
-use crate::tui::confirm::{Confirmation, Demand};
-use crate::tui::effect::{
-    Answer, Compare, Confirmed, Effect, Half, Place, Planned, Refused, Ticket,
-};
+use crate::tui::confirm::ConfirmationLine;
+use crate::tui::effect::{Answer, Compare, Effect, Half, Place, Planned, Refused, Ticket};
+use crate::tui::from_keys::{self, Wanted};
 use crate::tui::hints;
 use crate::tui::model::{Level, ScreenRequest, Subject, Turn};
-use crate::tui::order::from_keys::{self, Wanted};
-use crate::tui::order::{Order, Prepared};
 use crate::tui::tasks::{self, Task};
 
 /// A plan, from the request to the outcome.
 #[derive(Debug)]
 pub struct State {
     /// The requested action.
-    pub order: Order,
+    pub command: Command,
     /// The ticket of its requests.
     pub ticket: Ticket,
     /// The time at which it was opened.
@@ -82,11 +81,11 @@ pub enum Stage {
     /// There is no plan.
     Refused(Refused),
     /// The plan waits for its confirmation.
-    Asking(Box<Prepared>, Shown, Box<Confirmation>),
+    Asking(Box<PlannedCommand>, Shown, Box<ConfirmationLine>),
     /// bowline is applying the plan.
-    Applying(Box<Prepared>, Shown),
+    Applying(Box<PlannedCommand>, Shown),
     /// The plan was applied; this is the outcome.
-    Applied(Box<Prepared>, Shown, Outcome),
+    Applied(Box<PlannedCommand>, Shown, Outcome),
 }
 
 /// The differences in the environments.
@@ -102,12 +101,12 @@ pub enum Shown {
 
 impl State {
     /// Opens the plan screen of an action, and requests the plan.
-    pub fn open(order: Order, turn: &mut Turn<'_>) -> Self {
+    pub fn open(command: Command, turn: &mut Turn<'_>) -> Self {
         let ticket = turn.ticket();
-        let asked = Effect::Plan(ticket, Box::new(order.clone()));
+        let asked = Effect::Plan(ticket, Box::new(command.clone()));
         turn.effects.push(asked);
         Self {
-            order,
+            command,
             ticket,
             opened: turn.now,
             stage: Stage::Planning,
@@ -126,9 +125,9 @@ impl State {
 
     /// Returns the required input of the confirmation; None unless the plan waits for one.
     #[cfg(test)]
-    pub fn demand(&self) -> Option<&crate::tui::confirm::Demand> {
+    pub fn needed(&self) -> Option<&Confirmation> {
         match &self.stage {
-            Stage::Asking(_, _, confirmation) => Some(&confirmation.demand),
+            Stage::Asking(_, _, confirmation) => Some(&confirmation.needed),
             _ => None,
         }
     }
@@ -146,10 +145,7 @@ impl State {
 
     /// Returns the objects of the plan.
     pub fn subject(&self) -> Subject {
-        let place = match &self.order {
-            Order::Move(order) => order.place(),
-            Order::Mark(_) | Order::Collect(_) => None,
-        };
+        let place = self.command.place();
         Subject {
             components: place
                 .iter()
@@ -233,7 +229,7 @@ impl State {
             Action::CopyCommand => {
                 let reason = self.typed_reason();
                 let line = self
-                    .order
+                    .command
                     .aimed(reason.as_deref(), &turn.target_info.address);
                 turn.effects.push(Effect::Copy(line));
                 turn.say(Level::Info, "the command line is on the clipboard");
@@ -309,7 +305,7 @@ impl State {
     fn typed_reason(&self) -> Option<String> {
         match &self.stage {
             Stage::Asking(_, _, confirmation) => {
-                let read = confirmation.demand.read(&confirmation.typed());
+                let read = confirmation.needed.read(&confirmation.typed());
                 read.ok().flatten()
             }
             _ => self.reason.clone(),
@@ -324,7 +320,8 @@ impl State {
         else {
             return;
         };
-        let (Prepared::Moves(action_plan), Shown::Diffs(diffs)) = (&**prepared, shown) else {
+        let (PlannedCommand::Changes(action_plan), Shown::Diffs(diffs)) = (&**prepared, shown)
+        else {
             let words = match shown {
                 Shown::Rendering => "the changes are still loading",
                 Shown::Failed(_) => "the changes cannot be rendered",
@@ -356,10 +353,7 @@ impl State {
             diff: diff::together(diffs.iter().flatten()),
             notes: action_plan.notes.clone(),
         };
-        let place = match &self.order {
-            Order::Move(order) => order.place(),
-            Order::Mark(_) | Order::Collect(_) => None,
-        };
+        let place = self.command.place();
         let place = place.map(|(component, environment)| Place::new(component, environment));
         let opened = diff::State::given(compare, place, turn);
         turn.open(Screen::Diff(Box::new(opened)));
@@ -370,7 +364,7 @@ impl State {
         let Stage::Applied(prepared, _, outcome) = &self.stage else {
             return;
         };
-        let Some(order) = from_keys::undo_of(&outcome.undone(prepared)) else {
+        let Some(command) = from_keys::undo_of(&outcome.undone(prepared)) else {
             return;
         };
         let mut rolling = outcome.rolling.iter();
@@ -379,7 +373,7 @@ impl State {
             return turn.say(Level::Warning, why);
         }
         turn.requests.push(ScreenRequest::Close);
-        turn.requests.push(ScreenRequest::Order(order));
+        turn.requests.push(ScreenRequest::Plan(command));
     }
 
     /// Plans the action that a hint of a refusal names. The refused plan stays open below, so that the user can
@@ -393,7 +387,7 @@ impl State {
             return false;
         }
         match from_keys::remedy(action, &refused.refusals, turn.world, turn.target_info) {
-            Ok(Wanted::Order(order)) => turn.requests.push(ScreenRequest::Order(order)),
+            Ok(Wanted::Command(command)) => turn.requests.push(ScreenRequest::Plan(command)),
             Ok(Wanted::Choice(choice)) => turn.requests.push(ScreenRequest::Choose(choice)),
             Err(why) => turn.say(Level::Warning, why),
         }
@@ -402,12 +396,12 @@ impl State {
 
     /// Returns the cell whose revision the user has to choose, because no last good revision is known.
     fn choosing(&self, refused: &Refused, turn: &Turn<'_>) -> Option<Place> {
-        let Order::Move(planner::Order::Rollback {
+        let Command::Change(planner::Order::Rollback {
             component,
             environment,
             to: Target::LastGood,
             ..
-        }) = &self.order
+        }) = &self.command
         else {
             return None;
         };
@@ -431,7 +425,7 @@ impl State {
         if let Some(why) = unwritable {
             return Some(format!("read-only: {why}"));
         }
-        if is_idle(prepared) {
+        if prepared.is_idle() {
             return Some(outcome::already(prepared).to_owned());
         }
         if self
@@ -447,7 +441,7 @@ impl State {
         }
         match shown {
             Shown::Failed(why) => Some(why.clone()),
-            Shown::Rendering if confirmation.demand.shown => {
+            Shown::Rendering if confirmation.needed.shown => {
                 Some("the changes are still being rendered".to_owned())
             }
             Shown::Rendering | Shown::Diffs(_) => None,
@@ -459,7 +453,7 @@ impl State {
         let sight = page::Sight::of_turn(turn);
         let unreadable = || Page::of(self, &sight).unreadable;
         let obstacle = self.obstacle(&sight).or_else(unreadable);
-        let unseen = !self.shown;
+        let shown = self.shown;
         let Stage::Asking(_, _, confirmation) = &mut self.stage else {
             return;
         };
@@ -467,30 +461,22 @@ impl State {
             confirmation.complaint = Some(obstacle);
             return;
         }
-        if confirmation.demand.shown && unseen {
-            confirmation.complaint = Some("the changes were not on the screen yet".to_owned());
-            return;
-        }
-        let Some(reason) = confirmation.accept() else {
+        let Some(accepted) = confirmation.accept(shown) else {
             return;
         };
         self.typed = confirmation.typed();
         let planning = std::mem::replace(&mut self.stage, Stage::Planning);
-        let Stage::Asking(mut prepared, shown, _) = planning else {
+        let Stage::Asking(prepared, shown, _) = planning else {
             return;
         };
-        prepared.because(reason.clone());
-        self.reason.clone_from(&reason);
-        let confirmed = Confirmed {
-            prepared: prepared.clone(),
-            reason,
-            files: self.files.clone(),
-        };
+        self.reason.clone_from(&accepted.reason);
+        let confirmed = Confirmed::new(prepared, self.files.clone(), accepted);
+        let prepared = confirmed.planned.clone();
         let apply = Effect::Apply(self.ticket, Box::new(confirmed));
         turn.effects.push(apply);
         turn.requests.push(ScreenRequest::Follow(Box::new(Task {
             ticket: self.ticket,
-            order: self.order.clone(),
+            command: self.command.clone(),
             prepared: prepared.clone(),
             reason: self.reason.clone(),
             since: turn.now,
@@ -518,11 +504,13 @@ impl State {
                 self.files = files;
                 self.drawn = false;
                 self.shown = false;
-                let mut confirmation = Confirmation::new(demand(&prepared, turn));
+                let mut confirmation = ConfirmationLine::new(needed(&prepared, turn));
                 confirmation.retype(&self.typed);
                 let shown = match *prepared {
-                    Prepared::Moves(_) => Shown::Rendering,
-                    Prepared::Mark(_) | Prepared::Collection(_) => Shown::Diffs(Vec::new()),
+                    PlannedCommand::Changes(_) => Shown::Rendering,
+                    PlannedCommand::Mark(_) | PlannedCommand::Collection(_) => {
+                        Shown::Diffs(Vec::new())
+                    }
                 };
                 self.stage = Stage::Asking(prepared, shown, Box::new(confirmation));
                 self.check(turn);
@@ -554,11 +542,11 @@ impl State {
                     }
                 }
             }
-            Answer::Applied(became) => {
+            Answer::Applied(applied) => {
                 let planning = std::mem::replace(&mut self.stage, Stage::Planning);
                 self.stage = match planning {
                     Stage::Applying(prepared, shown) => {
-                        let outcome = Outcome::of(&prepared, &became);
+                        let outcome = Outcome::of(&prepared, &applied);
                         self.scroll = 0;
                         Stage::Applied(prepared, shown, outcome)
                     }
@@ -571,27 +559,10 @@ impl State {
     }
 }
 
-/// Returns the input that the user has to type before the plan is applied.
-fn demand(prepared: &Prepared, turn: &Turn<'_>) -> Demand {
-    let mut demand = Demand::of(prepared, turn.world);
-    if turn.target_info.protected && turn.target_info.unwritable(turn.now).is_some() {
-        demand.on_protected(&turn.target_info.name);
-    }
-    demand
-}
-
-/// Returns whether a plan would change nothing.
-fn is_idle(prepared: &Prepared) -> bool {
-    match prepared {
-        Prepared::Moves(action_plan) => action_plan
-            .plan
-            .changes
-            .iter()
-            .all(|change| change.unchanged),
-        Prepared::Mark(marking) => marking.unchanged,
-        Prepared::Collection(collection) => {
-            let mislabelled = collection.releases.iter().any(|found| found.mislabelled);
-            collection.going().next().is_none() && !mislabelled
-        }
-    }
+/// Returns the confirmation that a plan needs.
+fn needed(prepared: &PlannedCommand, turn: &Turn<'_>) -> Confirmation {
+    let target_info = turn.target_info;
+    let is_closed = target_info.protected && target_info.unwritable(turn.now).is_some();
+    let protected = is_closed.then_some(target_info.name.as_str());
+    prepared.confirmation(turn.world, protected)
 }

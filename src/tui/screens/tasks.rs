@@ -2,11 +2,11 @@
 
 use super::{Handled, Scene};
 use crate::engine::world::World;
+use crate::subjects::service::Command;
 use crate::tui::action::Action;
 use crate::tui::effect::{Effect, Ticket};
+use crate::tui::from_keys;
 use crate::tui::model::{Level, ScreenRequest, Subject, Turn};
-use crate::tui::order::Order;
-use crate::tui::order::from_keys;
 use crate::tui::pen::Sheet;
 use crate::tui::rows::page;
 use crate::tui::tasks::{self, Progress, Task};
@@ -43,19 +43,16 @@ impl State {
         let number = number.min(tasks.len().saturating_sub(1));
         let task = tasks.iter().rev().nth(number);
         self.selected = task.map(|task| task.ticket);
-        let order = task.map(|task| &task.order);
-        let place = match order {
-            Some(Order::Move(order)) => order.place(),
-            _ => None,
-        };
+        let command = task.map(|task| &task.command);
+        let place = command.and_then(Command::place);
         self.subject = Subject {
             components: place
                 .iter()
                 .map(|(component, _)| (*component).into())
                 .collect(),
             environment: place.map(|(_, environment)| environment.into()),
-            release: match order {
-                Some(Order::Mark(mark)) => Some(mark.release.clone()),
+            release: match command {
+                Some(Command::Mark(mark)) => Some(mark.release.clone()),
                 _ => None,
             },
         };
@@ -148,7 +145,7 @@ impl State {
                     .collect();
                 match (why, from_keys::undo_of(&made)) {
                     (Some(why), _) => turn.say(Level::Warning, why),
-                    (None, Some(order)) => turn.requests.push(ScreenRequest::Order(order)),
+                    (None, Some(command)) => turn.requests.push(ScreenRequest::Plan(command)),
                     (None, None) => return Handled::No,
                 }
             }
@@ -215,8 +212,8 @@ fn line(sheet: &Sheet<'_>, world: &World, selected: bool, task: &Task) -> Line {
         cells: vec![
             cell(glyph, role),
             cell(sheet.age(task.since), Role::Muted),
-            cell(task.order.verb(), Role::Text),
-            cell(task.order.subject(), Role::Text),
+            cell(task.command.verb(), Role::Text),
+            cell(task.command.subject(), Role::Text),
             cell(words, quiet),
             cell(task.reason.as_deref().unwrap_or_default(), Role::Muted),
         ],
@@ -229,7 +226,7 @@ fn line(sheet: &Sheet<'_>, world: &World, selected: bool, task: &Task) -> Line {
 fn explain(sheet: &mut Sheet<'_>, scene: &Scene<'_>, task: &Task) {
     sheet.rule(
         0,
-        &format!("{}  {}", task.order.verb(), task.order.subject()),
+        &format!("{}  {}", task.command.verb(), task.command.subject()),
         Role::Title,
     );
     let width = usize::from(sheet.width().saturating_sub(MARGIN + 1));

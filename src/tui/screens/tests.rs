@@ -16,10 +16,10 @@ use super::Screen;
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::fixture::at;
 use crate::subjects::release_pin::planner;
+use crate::subjects::service::Command;
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Effect, Object};
 use crate::tui::model::{Event, Level, Model};
-use crate::tui::order::Order;
 use crate::tui::snapshot_test::SnapshotTest;
 use crate::tui::tasks::{Logged, Rolling, State, Task};
 use data::{record, shop};
@@ -29,9 +29,9 @@ fn still() -> SnapshotTest {
 }
 
 /// Returns the action of the plan in front.
-fn ordered(still: &SnapshotTest) -> &Order {
+fn ordered(still: &SnapshotTest) -> &Command {
     match still.model.front() {
-        Screen::Plan(state) => &state.order,
+        Screen::Plan(state) => &state.command,
         other => panic!("no plan is in front but {}", other.title()),
     }
 }
@@ -99,7 +99,7 @@ fn gc_says_of_every_object_why_it_stays_or_goes() {
         .shows("number 3 of the newest 5");
     still.golden("gc");
     let still = self::still().keys("g c f").hides("stays").keys("X");
-    assert!(matches!(ordered(&still), Order::Collect(_)));
+    assert!(matches!(ordered(&still), Command::Collect(_)));
 }
 
 #[test]
@@ -299,25 +299,25 @@ fn actions_work_on_what_a_list_has_selected() {
     let rollback = still().keys("g p R");
     assert!(matches!(
         ordered(&rollback),
-        Order::Move(planner::Order::Rollback { component, environment, to: Target::LastGood, .. })
+        Command::Change(planner::Order::Rollback { component, environment, to: Target::LastGood, .. })
             if component == "checkout-service" && environment == "production"
     ));
     let marked = still().keys("g r B");
     assert!(
-        matches!(ordered(&marked), Order::Mark(mark) if mark.release == "checkout-service-v1.2.3")
+        matches!(ordered(&marked), Command::Mark(mark) if mark.release == "checkout-service-v1.2.3")
     );
     // A release can be deployed, or rolled back to where another one is effective.
     let deployed = still().keys("g r D");
     assert!(matches!(
         ordered(&deployed),
-        Order::Move(planner::Order::Deploy { environment, release: Some(release), .. })
+        Command::Change(planner::Order::Deploy { environment, release: Some(release), .. })
             if environment == "development" && release == "checkout-service-v1.2.3"
     ));
     let back = still().keys("g r /").keys("\"v1.2.1\"").keys("enter R");
     let back = back.shows("roll back in which environment?").keys("3");
     assert!(matches!(
         ordered(&back),
-        Order::Move(planner::Order::Rollback { environment, to: Target::Release(release), .. })
+        Command::Change(planner::Order::Rollback { environment, to: Target::Release(release), .. })
             if environment == "production" && release == "checkout-service-v1.2.1"
     ));
     // Marked rows make an action on several components.
@@ -327,7 +327,7 @@ fn actions_work_on_what_a_list_has_selected() {
         .keys("enter * P");
     assert!(matches!(
         ordered(&set),
-        Order::Move(planner::Order::Promote(promote)) if promote.components.len() == 5 && promote.to == "production"
+        Command::Change(planner::Order::Promote(promote)) if promote.components.len() == 5 && promote.to == "production"
     ));
 }
 
@@ -348,24 +348,24 @@ fn a_list_follows_the_world() {
 
 /// Adds a task to a model and a line to its log.
 fn with_tasks(mut still: SnapshotTest) -> SnapshotTest {
-    let rollback = Order::Move(planner::Order::Rollback {
+    let rollback = Command::Change(planner::Order::Rollback {
         component: "checkout-service".into(),
         environment: "production".into(),
         to: Target::LastGood,
         hold: true,
     });
     let prepared = Box::new(data::collection(&still.world, still.now));
-    let task = |ticket, order: &Order, since, state| Task {
+    let task = |ticket, command: &Command, since, state| Task {
         target: crate::tui::tasks::Target::of(&crate::tui::snapshot_test::target_info()),
         frozen: None,
         ticket,
-        order: order.clone(),
+        command: command.clone(),
         prepared: prepared.clone(),
         reason: Some("errors up since 13:41".into()),
         since: at(since),
         state,
     };
-    let collect = Order::Collect(Default::default());
+    let collect = Command::Collect(Default::default());
     let pin = crate::subjects::release_pin::fixture::key("checkout-service-production");
     let rolling = State::Rolling(vec![Rolling::new(&pin, 2, "checkout-service-v1.2.3")]);
     still.model.tasks = vec![
@@ -410,7 +410,7 @@ fn tasks_say_how_far_they_are() {
     let undo = tasks().keys("j Z");
     assert!(matches!(
         ordered(&undo),
-        Order::Move(planner::Order::Undo(_))
+        Command::Change(planner::Order::Undo(_))
     ));
     still().keys("g t").shows("no tasks yet");
 }
@@ -450,7 +450,7 @@ fn help_lists_the_keys_narrows_and_runs() {
     let plan = narrowed.keys("enter");
     assert!(matches!(
         ordered(&plan),
-        Order::Move(planner::Order::Rollback { .. })
+        Command::Change(planner::Order::Rollback { .. })
     ));
     // A command goes to the command prompt, because it may need arguments.
     still()
@@ -530,21 +530,6 @@ fn a_protected_context_shows_that_it_is_and_for_how_long_it_is_armed() {
     let mut still = still.shows(" WRITE 15m ").hides("READ-ONLY");
     still.now = at("14:15:01");
     still.shows(" READ-ONLY ").hides("WRITE 15m");
-}
-
-#[test]
-fn a_protected_context_wants_more_than_a_key() {
-    use crate::tui::confirm::Demand;
-    let mut key = Demand::default();
-    key.on_protected("prod-eu");
-    assert_eq!(key.words, ["prod-eu"]);
-    assert!(!key.is_key());
-    let mut production = Demand {
-        words: vec!["production".into()],
-        ..Demand::default()
-    };
-    production.on_protected("prod-eu");
-    assert_eq!(production.words, ["production"]);
 }
 
 #[test]

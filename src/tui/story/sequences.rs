@@ -190,21 +190,21 @@ impl Walk {
         let Some(Screen::Plan(plan)) = self.story.model.stack.last() else {
             return;
         };
-        let Some(demand) = plan.demand() else {
+        let Some(needed) = plan.needed() else {
             return;
         };
-        let mut words = demand.words.clone();
-        if demand.reason {
+        let mut words = needed.words.clone();
+        if needed.needs_reason() {
             words.push("errors are up".to_owned());
         }
-        match demand.is_key() {
+        match needed.is_key() {
             true => self.story.keys("y"),
             false => self.story.types(&words.join(" ")).keys("enter"),
         };
         self.draw();
         self.calm().await;
         if let Some(Screen::Plan(plan)) = self.story.model.stack.last()
-            && plan.demand().is_none()
+            && plan.needed().is_none()
         {
             self.confirmed += 1;
         }

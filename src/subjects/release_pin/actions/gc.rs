@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 use super::rollback;
 use crate::api::environment::Retention;
+use crate::engine::confirmation::Confirmation;
 use crate::engine::ownership::GitOps;
 use crate::engine::plan::Asked;
 use crate::engine::world::{Key, World};
@@ -160,6 +161,22 @@ impl Collection {
     pub fn going(&self) -> impl Iterator<Item = &Candidate> {
         let all = self.releases.iter().chain(&self.snapshots);
         all.filter(|candidate| candidate.goes())
+    }
+
+    /// Returns whether the collection changes nothing: it deletes no object and corrects no label.
+    pub fn is_idle(&self) -> bool {
+        let mislabelled = self.releases.iter().any(|found| found.mislabelled);
+        self.going().next().is_none() && !mislabelled
+    }
+
+    /// Returns the confirmation of the collection: the number of deleted objects.
+    pub fn confirmation(&self) -> Confirmation {
+        let count = self.going().count();
+        let risk = match count {
+            0 => "the correction of labels".to_owned(),
+            count => format!("the deletion of {}", text::counted(count, "objects")),
+        };
+        Confirmation::of_count(count, "objects", risk)
     }
 
     /// Returns how many bytes the collection frees, as far as sizes are known.

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use crate::api::release::Verdict;
+use crate::engine::confirmation::{Confirmation, Reason};
 use crate::engine::plan::Asked;
 use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::marking;
@@ -48,6 +49,17 @@ impl Marking {
     /// Returns whether the mark needs a reason: a bad mark does, and a good mark that replaces a bad one.
     pub fn needs_reason(&self) -> bool {
         !self.unchanged && [Some(self.verdict), self.was].contains(&Some(Verdict::Bad))
+    }
+
+    /// Returns the confirmation of the mark.
+    pub fn confirmation(&self) -> Confirmation {
+        Confirmation {
+            reason: match self.noted() {
+                Err(_) => Reason::Required,
+                Ok(()) => Reason::Optional,
+            },
+            ..Confirmation::default()
+        }
     }
 
     /// Returns an error if the mark needs a reason and has none: such a plan can be shown, but not

@@ -161,7 +161,7 @@ fn wanted(effects: &[Effect]) -> Vec<String> {
         .iter()
         .filter_map(|effect| match effect {
             Effect::Compare(_, comparison) => Some(comparison.what.command_line()),
-            Effect::Plan(_, order) => Some(order.command_lines(None).join(" && ")),
+            Effect::Plan(_, command) => Some(command.command_lines(None).join(" && ")),
             Effect::Revisions(_, place) => Some(format!(
                 "revisions {} {}",
                 place.component, place.environment

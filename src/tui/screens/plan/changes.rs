@@ -6,8 +6,8 @@ use crate::engine::diff::{Change, ChangeLine, Diff, Identity, Kind, labels, shor
 use crate::engine::plan::Plan;
 use crate::subjects::release_pin::actions::gc::{Candidate, Collection};
 use crate::subjects::release_pin::repository::Proposal;
+use crate::subjects::service::PlannedCommand;
 use crate::text;
-use crate::tui::order::Prepared;
 use crate::tui::theme::Role;
 use crate::tui::widgets::wrap;
 
@@ -23,7 +23,7 @@ const FIELD: usize = 40;
 /// Returns the lines of the differences in the environments, or of the deleted objects; None if there are
 /// none.
 pub(super) fn objects(
-    prepared: &Prepared,
+    prepared: &PlannedCommand,
     shown: &Shown,
     arrow: &str,
     columns: usize,
@@ -36,13 +36,13 @@ pub(super) fn objects(
         ("changes".to_owned(), lines.collect())
     };
     Some(match (prepared, shown) {
-        (Prepared::Collection(collection), _) => {
+        (PlannedCommand::Collection(collection), _) => {
             ("objects to delete".to_owned(), going(collection, columns))
         }
-        (Prepared::Mark(_), _) => return None,
+        (PlannedCommand::Mark(_), _) => return None,
         (_, Shown::Rendering) => one("the changes are being rendered", Role::Muted),
         (_, Shown::Failed(why)) => one(why, Role::Error),
-        (Prepared::Moves(action_plan), Shown::Diffs(diffs)) => {
+        (PlannedCommand::Changes(action_plan), Shown::Diffs(diffs)) => {
             let changed = changed(&action_plan.plan, diffs, arrow, columns);
             changed.unwrap_or_else(|| one("no object changes in the environment", Role::Muted))
         }

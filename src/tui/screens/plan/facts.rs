@@ -14,8 +14,8 @@ use crate::subjects::release_pin::actions::mark::Marking;
 use crate::subjects::release_pin::matrix::{self, Columns};
 use crate::subjects::release_pin::planner::Order as Move;
 use crate::subjects::release_pin::rollout::Rollout;
+use crate::subjects::service::{Command, PlannedCommand};
 use crate::text;
-use crate::tui::order::{Order, Prepared};
 use crate::tui::tasks;
 use crate::tui::theme::Role;
 
@@ -66,7 +66,7 @@ impl Head {
 }
 
 /// Returns the rows of a plan that waits for its confirmation or is being applied.
-pub(super) fn head(state: &State, sight: &Sight<'_>, prepared: &Prepared) -> Head {
+pub(super) fn head(state: &State, sight: &Sight<'_>, prepared: &PlannedCommand) -> Head {
     let mut head = Head::default();
     for what in &state.stale {
         head.block("changed", what.clone(), Role::Error);
@@ -75,7 +75,7 @@ pub(super) fn head(state: &State, sight: &Sight<'_>, prepared: &Prepared) -> Hea
         head.block("dropped", words, Role::Warning);
     }
     match prepared {
-        Prepared::Moves(action_plan) => {
+        PlannedCommand::Changes(action_plan) => {
             match action_plan.plan.changes.as_slice() {
                 [change] => one(&mut head, state, sight, prepared, change),
                 changes => {
@@ -92,8 +92,8 @@ pub(super) fn head(state: &State, sight: &Sight<'_>, prepared: &Prepared) -> Hea
                 head.block("warning", note.clone(), Role::Warning);
             }
         }
-        Prepared::Mark(marking) => mark(&mut head, marking),
-        Prepared::Collection(collection) => collected(&mut head, collection),
+        PlannedCommand::Mark(marking) => mark(&mut head, marking),
+        PlannedCommand::Collection(collection) => collected(&mut head, collection),
     }
     let warnings = state.files.iter().flat_map(|files| &files.warnings);
     for warning in warnings {
@@ -103,7 +103,13 @@ pub(super) fn head(state: &State, sight: &Sight<'_>, prepared: &Prepared) -> Hea
 }
 
 /// Adds the rows of the change of one ReleasePin.
-fn one(head: &mut Head, state: &State, sight: &Sight<'_>, prepared: &Prepared, change: &Change) {
+fn one(
+    head: &mut Head,
+    state: &State,
+    sight: &Sight<'_>,
+    prepared: &PlannedCommand,
+    change: &Change,
+) {
     let world = sight.world;
     let columns = Columns::of(world, Some(&change.key().namespace));
     let component = Key::new(&change.key().namespace, &change.name);
@@ -178,8 +184,8 @@ fn why_to(
             false => format!("Skipped, marked bad: {}", names.join(", ")),
         }
     };
-    match &state.order {
-        Order::Move(Move::Rollback { .. }) => {
+    match &state.command {
+        Command::Change(Move::Rollback { .. }) => {
             let good = cell.as_ref().and_then(|cell| cell.good.as_ref());
             match good.filter(|good| good.release == change.to.name) {
                 Some(good) => {
@@ -198,7 +204,7 @@ fn why_to(
                 None => bad(),
             }
         }
-        Order::Move(Move::Promote(promote)) => format!("the release of {}", promote.from),
+        Command::Change(Move::Promote(promote)) => format!("the release of {}", promote.from),
         _ => String::new(),
     }
 }

@@ -2,12 +2,12 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Stage, State, demand};
+use super::{Stage, State, needed};
 use crate::engine::world::feed::Touched;
 use crate::subjects::release_pin::stale;
+use crate::subjects::service::{Command, PlannedCommand};
 use crate::tui::effect::Effect;
 use crate::tui::model::Turn;
-use crate::tui::order::{Order, Prepared};
 
 /// The shortest time between two checks of a garbage collection: a check reads every release.
 const PAUSE: SignedDuration = SignedDuration::from_secs(1);
@@ -28,7 +28,7 @@ impl State {
             return;
         };
         let recent = |at| turn.now.duration_since(at) < PAUSE;
-        let costly = matches!(**prepared, Prepared::Collection(_));
+        let costly = matches!(**prepared, PlannedCommand::Collection(_));
         self.late = costly && self.checked.is_some_and(recent);
         if !self.late {
             self.checked = Some(turn.now);
@@ -47,26 +47,26 @@ impl State {
         let Stage::Asking(prepared, _, confirmation) = &mut self.stage else {
             return;
         };
-        self.stale = match (&**prepared, &self.order) {
-            (Prepared::Moves(action_plan), _) => {
+        self.stale = match (&**prepared, &self.command) {
+            (PlannedCommand::Changes(action_plan), _) => {
                 let unmade = action_plan
                     .unmade()
                     .and_then(|made| made.metadata.name.as_deref());
                 stale::of_plan(turn.world, &action_plan.plan, unmade, turn.now)
             }
-            (Prepared::Mark(marking), _) => {
+            (PlannedCommand::Mark(marking), _) => {
                 stale::of_marking(turn.world, marking).into_iter().collect()
             }
-            (Prepared::Collection(plan), Order::Collect(gc)) => {
+            (PlannedCommand::Collection(plan), Command::Collect(gc)) => {
                 stale::of_collection(turn.world, gc, plan, turn.now)
             }
-            (Prepared::Collection(_), _) => Vec::new(),
+            (PlannedCommand::Collection(_), _) => Vec::new(),
         };
-        let now = demand(prepared, turn);
+        let now = needed(prepared, turn);
         // Text that the user has started to type stays on the screen.
         let hides = now.is_key() && !confirmation.typed().is_empty();
-        if now != confirmation.demand && !hides {
-            confirmation.demand = now;
+        if now != confirmation.needed && !hides {
+            confirmation.needed = now;
         }
     }
 
@@ -85,7 +85,7 @@ impl State {
         self.reason = None;
         self.files = None;
         self.scroll = 0;
-        let order = Box::new(self.order.clone());
-        turn.effects.push(Effect::Plan(self.ticket, order));
+        let command = Box::new(self.command.clone());
+        turn.effects.push(Effect::Plan(self.ticket, command));
     }
 }

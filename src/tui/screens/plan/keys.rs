@@ -2,7 +2,7 @@
 
 use crossterm::event::KeyEvent;
 
-use super::{Stage, State, is_idle};
+use super::{Stage, State};
 use crate::tui::action::Action;
 use crate::tui::hints;
 use crate::tui::keymap::{Key, Step};
@@ -78,7 +78,7 @@ impl State {
             }
             Stage::Asking(prepared, _, confirmation) => {
                 leave = "cancel";
-                let idle = is_idle(prepared);
+                let idle = prepared.is_idle();
                 // An outdated plan must be made again before it is confirmed.
                 let current = self.stale.is_empty();
                 add(!current, again.1, again.2);

@@ -7,9 +7,10 @@ use crate::api::release::Verdict;
 use crate::engine::apply::Applied;
 use crate::engine::plan::Change;
 use crate::subjects::release_pin::collect::Collected;
+use crate::subjects::release_pin::marking::Marked;
 use crate::subjects::release_pin::repository::Committed;
-use crate::tui::effect::{Became, Refused};
-use crate::tui::order::Prepared;
+use crate::subjects::service::{self, PlannedCommand};
+use crate::tui::effect::Refused;
 use crate::tui::tasks::{self, Logged, Rolling, Task};
 
 /// The outcome of a plan, in words.
@@ -27,10 +28,17 @@ pub struct Outcome {
 
 impl Outcome {
     /// Describes the result of applying a plan.
-    pub fn of(prepared: &Prepared, became: &Became) -> Self {
+    pub fn of(prepared: &PlannedCommand, applied: &Result<service::Outcome, Refused>) -> Self {
         let mut outcome = Self::default();
-        match (prepared, became) {
-            (Prepared::Moves(action_plan), Became::Moved(results)) => {
+        let applied = match applied {
+            Ok(applied) => applied,
+            Err(refused) => {
+                outcome.refused(refused);
+                return outcome;
+            }
+        };
+        match (prepared, applied) {
+            (PlannedCommand::Changes(action_plan), service::Outcome::Changed { results, .. }) => {
                 for (change, result) in action_plan.plan.changes.iter().zip(results) {
                     let place = format!("{} in {}", change.name, change.environment);
                     let to = &change.to.name;
@@ -65,26 +73,31 @@ impl Outcome {
                     outcome.lines.push((done, words));
                 }
             }
-            (Prepared::Mark(marking), Became::Marked(result)) => {
+            (PlannedCommand::Mark(marking), service::Outcome::Marked(result)) => {
                 let word = match marking.verdict {
                     Verdict::Bad => "bad",
                     Verdict::Good => "good",
                 };
                 let release = &marking.release.name;
                 outcome.lines.push(match result {
-                    Ok(None) => (true, format!("{release} is marked {word}")),
-                    Ok(Some(note)) => (true, format!("{release} is marked {word}; {note}")),
-                    Err(why) => (false, why.clone()),
+                    Ok(Marked::Done) => (true, format!("{release} is marked {word}")),
+                    Ok(Marked::Unrecorded(why)) => (
+                        true,
+                        format!(
+                            "{release} is marked {word}; its audit entry is not written yet; the next change writes it: {why}"
+                        ),
+                    ),
+                    Err(error) => (false, error.to_string()),
                 });
             }
-            (_, Became::Collected { results, ended }) => {
+            (_, service::Outcome::Collected { results, ended }) => {
                 let gone = results
                     .iter()
                     .filter(|(_, result)| matches!(result, Collected::Gone))
                     .count();
                 outcome.lines.push((true, format!("{gone} deleted")));
-                for (key, result) in results {
-                    let name = &key.name;
+                for (candidate, result) in results {
+                    let name = &candidate.key.name;
                     outcome.lines.extend(match result {
                         Collected::Gone => None,
                         Collected::Kept(why) => {
@@ -103,19 +116,20 @@ impl Outcome {
                         }
                     });
                 }
-                let ended = ended.iter().map(|why| (false, why.clone()));
-                outcome.lines.extend(ended);
+                let ended = ended.as_ref().err();
+                outcome
+                    .lines
+                    .extend(ended.map(|why| (false, why.to_string())));
             }
-            (_, Became::Committed(committed)) => outcome.committed(prepared, committed),
-            (_, Became::Failed(refused)) => outcome.refused(refused),
-            (_, Became::Moved(_) | Became::Marked(_)) => {}
+            (_, service::Outcome::Committed(committed)) => outcome.committed(prepared, committed),
+            (_, service::Outcome::Changed { .. } | service::Outcome::Marked(_)) => {}
         }
         outcome
     }
 
     /// Adds a commit: its id, the result of its push, and the rollouts if a cluster beside the repository is
     /// watched.
-    fn committed(&mut self, prepared: &Prepared, committed: &Committed) {
+    fn committed(&mut self, prepared: &PlannedCommand, committed: &Committed) {
         self.commit = Some(committed.short().to_owned());
         self.lines.push((true, committed.words()));
         let notes = committed.notes.iter().map(|note| (true, note.clone()));
@@ -128,7 +142,7 @@ impl Outcome {
                 self.hints.extend(error.hint());
             }
         }
-        if let (Prepared::Moves(action_plan), true) = (prepared, committed.observed) {
+        if let (PlannedCommand::Changes(action_plan), true) = (prepared, committed.observed) {
             let changed = action_plan
                 .plan
                 .changes
@@ -149,7 +163,7 @@ impl Outcome {
     }
 
     /// Returns the component and the environment of every change that an undo would reverse.
-    pub fn undone(&self, prepared: &Prepared) -> Vec<(String, String)> {
+    pub fn undone(&self, prepared: &PlannedCommand) -> Vec<(String, String)> {
         let changes = prepared.plan().map_or(&[][..], |plan| &plan.changes);
         let is_made = |change: &&Change| match self.commit {
             Some(_) => !change.unchanged,
@@ -185,7 +199,7 @@ impl Outcome {
     pub fn logged(&self, task: &Task, at: Timestamp) -> Logged {
         Logged {
             at,
-            bowline: task.order.command_lines(task.reason.as_deref()),
+            bowline: task.command.command_lines(task.reason.as_deref()),
             kubectl: match &self.commit {
                 Some(commit) => vec![format!("git show {commit}")],
                 None => task.prepared.kubectl(),
@@ -196,16 +210,16 @@ impl Outcome {
 }
 
 /// Returns the reason why a plan changes nothing.
-pub(super) fn already(prepared: &Prepared) -> &'static str {
+pub(super) fn already(prepared: &PlannedCommand) -> &'static str {
     match prepared {
-        Prepared::Collection(_) => {
+        PlannedCommand::Collection(_) => {
             "Nothing can be deleted: all objects are in use, among the newest, or too young"
         }
-        Prepared::Mark(marking) => match marking.verdict {
+        PlannedCommand::Mark(marking) => match marking.verdict {
             Verdict::Bad => "Already marked bad",
             Verdict::Good => "Already marked good",
         },
-        Prepared::Moves(action_plan) => match action_plan.plan.action {
+        PlannedCommand::Changes(action_plan) => match action_plan.plan.action {
             Action::Pin => "Already pinned with the same hold",
             Action::Unpin => "Already unpinned",
             Action::Undo => "Nothing to undo: it is already as it was before",
@@ -221,10 +235,17 @@ mod tests {
     use crate::subjects::release_pin::fixture;
     use crate::subjects::release_pin::planner::ActionPlan;
 
+    fn changed(applied: Applied) -> service::Outcome {
+        service::Outcome::Changed {
+            created: None,
+            results: vec![Ok(applied)],
+        }
+    }
+
     /// Returns a plan of an action that leaves cart at its release.
-    fn prepared(action: Action) -> Prepared {
+    fn prepared(action: Action) -> PlannedCommand {
         let change = fixture::change("cart", "staging", "cart-v2");
-        Prepared::Moves(Box::new(ActionPlan::of(Plan {
+        PlannedCommand::Changes(Box::new(ActionPlan::of(Plan {
             action,
             operation: "one".to_owned(),
             at: fixture::now(),
@@ -259,7 +280,7 @@ mod tests {
         ] {
             let prepared = prepared(action);
             for (applied, expected) in [(Applied::Done(2), done), (Applied::Unchanged, idle)] {
-                let outcome = Outcome::of(&prepared, &Became::Moved(vec![Ok(applied)]));
+                let outcome = Outcome::of(&prepared, &Ok(changed(applied)));
                 assert_eq!(outcome.words(), expected);
             }
         }

@@ -9,12 +9,12 @@ use jiff::Timestamp;
 use super::facts::{self, Block, Head};
 use super::{Shown, Stage, State, changes};
 use crate::engine::world::World;
+use crate::subjects::service::PlannedCommand;
 use crate::text;
 use crate::tui::action::{Action, Mode};
-use crate::tui::confirm::Confirmation;
+use crate::tui::confirm::ConfirmationLine;
 use crate::tui::hints;
 use crate::tui::model::{Look, TargetInfo, Turn};
-use crate::tui::order::Prepared;
 use crate::tui::pen::Sheet;
 use crate::tui::screens::Scene;
 use crate::tui::tasks::Task;
@@ -203,7 +203,7 @@ impl Page {
 
     fn title(&mut self, state: &State, sight: &Sight<'_>) {
         let width = usize::from(sight.size.0);
-        let (verb, subject) = (state.order.verb(), state.order.subject());
+        let (verb, subject) = (state.command.verb(), state.command.subject());
         if sight.is_roomy() && text::width(&subject) + text::width(verb) + 4 <= width {
             self.title = Some(vec![
                 (format!(" {verb}  "), Role::PlanTitle),
@@ -211,7 +211,7 @@ impl Page {
             ]);
             return;
         }
-        let words = format!("{verb} {}", state.order.short_subject());
+        let words = format!("{verb} {}", state.command.short_subject());
         for line in wrap(&words, width.saturating_sub(1)) {
             self.top.push(vec![(format!(" {line}"), Role::Title)]);
         }
@@ -269,9 +269,9 @@ impl Page {
         &mut self,
         state: &State,
         sight: &Sight<'_>,
-        prepared: &Prepared,
+        prepared: &PlannedCommand,
         shown: &Shown,
-        confirmation: &Confirmation,
+        confirmation: &ConfirmationLine,
     ) {
         let head = facts::head(state, sight, prepared);
         self.ages.extend(&head.ages);
@@ -291,7 +291,7 @@ impl Page {
         self.message(state, sight, confirmation);
         let reason = state.typed_reason();
         let same = state
-            .order
+            .command
             .aimed(reason.as_deref(), &sight.target_info.address);
         let same = sight.label("same as", &same, Role::Muted);
         self.rule = self.fixed() + 2 <= height;
@@ -326,7 +326,7 @@ impl Page {
     fn compact(&mut self, state: &State, sight: &Sight<'_>, head: &Head) {
         let (indent, column) = sight.columns();
         let width = usize::from(sight.size.0);
-        let title = format!("{} {}", state.order.verb(), state.order.short_subject());
+        let title = format!("{} {}", state.command.verb(), state.command.short_subject());
         let title = text::fit_name(&title, width.saturating_sub(2));
         self.title = None;
         self.top = vec![vec![(format!(" {title}"), Role::Title)]];
@@ -339,12 +339,12 @@ impl Page {
     }
 
     /// Puts the prompt beside the text, or above it on a narrow screen.
-    fn prompt(&mut self, sight: &Sight<'_>, confirmation: &Confirmation) {
+    fn prompt(&mut self, sight: &Sight<'_>, confirmation: &ConfirmationLine) {
         let (indent, _) = sight.columns();
         let width = usize::from(sight.size.0).saturating_sub(indent + 1);
         let words = match confirmation.editor {
-            true => format!("{}, in several lines", confirmation.demand.prompt_or_why()),
-            false => confirmation.demand.prompt(),
+            true => format!("{}, in several lines", confirmation.needed.prompt_or_why()),
+            false => confirmation.needed.prompt(),
         };
         let beside = text::width(&words) + 1 + TYPED <= width;
         if !beside && confirmation.takes_text() {
@@ -353,7 +353,7 @@ impl Page {
     }
 
     /// Adds the message about the typed text, or the obstacle that no text removes.
-    fn message(&mut self, state: &State, sight: &Sight<'_>, confirmation: &Confirmation) {
+    fn message(&mut self, state: &State, sight: &Sight<'_>, confirmation: &ConfirmationLine) {
         let obstacle = state.obstacle(sight).or_else(|| self.unreadable.clone());
         // On a small screen, the changed facts take the rows; the footer names the key.
         let obstacle = obstacle.filter(|_| state.stale.is_empty() || sight.is_roomy());
@@ -378,7 +378,13 @@ impl Page {
         self.message = lines.into_iter().map(row).collect();
     }
 
-    fn changes(&mut self, state: &State, sight: &Sight<'_>, prepared: &Prepared, shown: &Shown) {
+    fn changes(
+        &mut self,
+        state: &State,
+        sight: &Sight<'_>,
+        prepared: &PlannedCommand,
+        shown: &Shown,
+    ) {
         let files = state.files.as_deref();
         let (width, _) = sight.size;
         let abreast = files.is_some() && width >= ABREAST;
@@ -437,7 +443,7 @@ impl Page {
 }
 
 /// Returns the reason why a production change is not readable on this screen, and the size that it needs.
-fn unreadable(sight: &Sight<'_>, prepared: &Prepared, needed: usize) -> Option<String> {
+fn unreadable(sight: &Sight<'_>, prepared: &PlannedCommand, needed: usize) -> Option<String> {
     let production = prepared
         .plan()
         .is_some_and(|plan| plan.production().is_some());

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::State;
+use super::{Stage, State};
 use crate::api::ReleasePin;
 use crate::engine::plan::Asked;
 use crate::engine::world::Event as Told;
@@ -10,11 +10,11 @@ use crate::subjects::release_pin::actions::promote::{self, Promote};
 use crate::subjects::release_pin::fixture::{outcomes, pin, release, unready};
 use crate::subjects::release_pin::planner::ActionPlan;
 use crate::subjects::release_pin::rules::Refusal;
+use crate::subjects::service::{self, PlannedCommand};
 use crate::tui::action::{Action, Mode};
-use crate::tui::effect::{Answer, Became, Effect, Previews, Refused};
+use crate::tui::effect::{Answer, Effect, Previews, Refused};
 use crate::tui::keymap::Key;
 use crate::tui::model::{Event, Level};
-use crate::tui::order::Prepared;
 use crate::tui::screens::Screen;
 use crate::tui::snapshot_test::{LARGE_SIZES, LOOKS, SnapshotTest, rolled_back};
 use crate::tui::tasks;
@@ -33,7 +33,11 @@ fn asking() -> SnapshotTest {
 
 /// A plan that a key confirms: a mark that needs no reason.
 fn keyed() -> SnapshotTest {
-    let still = SnapshotTest::fleet().keys("A");
+    marked_good(SnapshotTest::fleet())
+}
+
+fn marked_good(still: SnapshotTest) -> SnapshotTest {
+    let still = still.keys("A");
     let marking = {
         let command = crate::subjects::release_pin::actions::mark::Mark {
             release: "checkout-service-v1.2.3".to_owned(),
@@ -48,7 +52,7 @@ fn keyed() -> SnapshotTest {
         };
         crate::subjects::release_pin::actions::mark::plan(&still.world, &command, &asked).unwrap()
     };
-    let prepared = crate::tui::order::Prepared::Mark(marking);
+    let prepared = crate::subjects::service::PlannedCommand::Mark(marking);
     still.answer(|_| Answer::Planned(Ok(Box::new(prepared.into()))))
 }
 
@@ -105,7 +109,7 @@ fn the_footer_the_help_and_the_plan_agree_in_every_stage() {
         })
     };
     let failed = |_: &Effect| {
-        Answer::Applied(Became::Failed(Refused {
+        Answer::Applied(Err(Refused {
             why: vec!["no".to_owned()],
             ..Refused::default()
         }))
@@ -243,7 +247,7 @@ fn a_plan_that_failed_is_made_again_with_the_typed_text() {
         .keys("\"production errors up\"")
         .keys("enter")
         .answer(|_| {
-            Answer::Applied(Became::Failed(Refused {
+            Answer::Applied(Err(Refused {
                 why: vec!["somebody was faster".to_owned()],
                 ..Refused::default()
             }))
@@ -257,9 +261,10 @@ fn a_plan_that_failed_is_made_again_with_the_typed_text() {
 fn a_task_shows_the_outcome_of_its_own_revision() {
     let still = asking().keys("\"production errors up\"").keys("enter");
     let mut still = still.answer(|_| {
-        Answer::Applied(Became::Moved(vec![Ok(
-            crate::engine::apply::Applied::Done(3),
-        )]))
+        Answer::Applied(Ok(service::Outcome::Changed {
+            created: None,
+            results: vec![Ok(crate::engine::apply::Applied::Done(3))],
+        }))
     });
     let since = "2026-11-17T14:00:01Z";
     let own = |healthy: bool| json!({"generation": 3, "release": "checkout-service-v1.2.1", "since": since, "healthy": healthy});
@@ -461,7 +466,7 @@ fn set() -> SnapshotTest {
         skip_path: false,
     };
     let plan = promote::plan(&still.world, &command, &asked).unwrap();
-    let prepared = Prepared::Moves(Box::new(ActionPlan::of(plan)));
+    let prepared = PlannedCommand::Changes(Box::new(ActionPlan::of(plan)));
     let shown = Box::new(prepared.clone());
     still
         .answer(|_| Answer::Planned(Ok(Box::new(prepared.into()))))
@@ -488,6 +493,40 @@ fn a_set_shows_its_count_and_its_first_change_on_a_small_screen() {
     assert_eq!(applies(&still), 0);
     let still = set().keys("\"production\"").keys("enter");
     still.shows("Type the number of components (2) after the name");
+}
+
+#[test]
+fn the_plan_screen_asks_for_the_confirmation_of_the_engine() {
+    for still in [asking(), set(), keyed()] {
+        let Stage::Asking(prepared, ..) = &plan(&still).stage else {
+            panic!("the plan does not ask");
+        };
+        let expected = prepared.confirmation(&still.world, None);
+        assert_eq!(plan(&still).needed(), Some(&expected));
+    }
+    for typed in ["", "staging", "production", "production 3", "2"] {
+        let still = set();
+        let missing = plan(&still).needed().unwrap().read(typed).unwrap_err();
+        let still = still.keys(&format!("\"{typed}\"")).keys("enter");
+        assert_eq!(applies(&still), 0, "{typed}");
+        still.shows(&missing.to_string());
+    }
+}
+
+#[test]
+fn a_protected_context_replaces_the_key_by_its_name() {
+    let protected = || {
+        let mut still = SnapshotTest::fleet();
+        let target_info = &mut still.model.target_info;
+        target_info.protected = true;
+        target_info.readonly = Some("context prod-eu is protected".to_owned());
+        marked_good(still)
+    };
+    let still = protected();
+    assert_eq!(plan(&still).needed().unwrap().words, ["prod-eu"]);
+    assert_eq!(applies(&still.keys("y").keys("enter")), 0);
+    let still = protected().keys("\"prod-eu\"").keys("enter");
+    assert_eq!(applies(&still), 1);
 }
 
 #[test]

@@ -3,10 +3,10 @@
 use ratatui::layout::Rect;
 
 use super::page::{Page, Part, Sight, Spans};
-use super::{Stage, State, is_idle};
+use super::{Stage, State};
 use crate::text;
 use crate::tui::action::Action;
-use crate::tui::confirm::Confirmation;
+use crate::tui::confirm::ConfirmationLine;
 use crate::tui::pen::{Pen, Sheet};
 use crate::tui::screens::Scene;
 use crate::tui::theme::Role;
@@ -103,7 +103,7 @@ impl State {
         sheet: &mut Sheet<'_>,
         mut row: u16,
         page: &Page,
-        confirmation: &Confirmation,
+        confirmation: &ConfirmationLine,
         key: &str,
     ) -> u16 {
         let end = sheet.width();
@@ -118,7 +118,7 @@ impl State {
             false => 11,
         };
         let mut pen = sheet.line(row);
-        match confirmation.demand.is_key() {
+        match confirmation.needed.is_key() {
             true => {
                 let (cancel, apply) = match confirmation.apply {
                     true => (Role::Button, Role::ButtonFocused),
@@ -137,7 +137,7 @@ impl State {
             }
             false => {}
         }
-        if matches!(&self.stage, Stage::Asking(prepared, ..) if is_idle(prepared)) {
+        if matches!(&self.stage, Stage::Asking(prepared, ..) if prepared.is_idle()) {
             let mut pen = sheet.line(row);
             pen.skip(indent).put("nothing would change", Role::Muted);
             return row + 1;
@@ -146,8 +146,8 @@ impl State {
         pen.skip(indent);
         if page.prompt.is_empty() && confirmation.takes_text() {
             let words = match confirmation.editor {
-                true => format!("{}, in several lines", confirmation.demand.prompt_or_why()),
-                false => confirmation.demand.prompt(),
+                true => format!("{}, in several lines", confirmation.needed.prompt_or_why()),
+                false => confirmation.needed.prompt(),
             };
             pen.put(&words, Role::Prompt).skip(1);
         }
@@ -169,7 +169,7 @@ impl State {
             },
         };
         if confirmation.takes_text() {
-            sheet.part(typed).widget(&confirmation.line);
+            sheet.part(typed).widget(&confirmation.text);
         }
         row + page.editor
     }

@@ -14,8 +14,8 @@ use crate::engine::world::{Event, World};
 use crate::subjects::release_pin::actions::gc::{self, Gc};
 use crate::subjects::release_pin::fixture::{at, outcomes, pin, release, unready};
 use crate::subjects::release_pin::kind::KIND;
+use crate::subjects::service::PlannedCommand;
 use crate::tui::effect::Record;
-use crate::tui::order::Prepared;
 use crate::tui::snapshot_test::fleet;
 
 /// Returns a release with a size, an image and a content hash.
@@ -212,7 +212,7 @@ pub fn record(rewritten: bool) -> Box<Record> {
 }
 
 /// Returns the plan of a collection.
-pub fn collection(world: &World, now: Timestamp) -> Prepared {
+pub fn collection(world: &World, now: Timestamp) -> PlannedCommand {
     let asked = Asked {
         operation: "op-gc".into(),
         now,
@@ -220,5 +220,5 @@ pub fn collection(world: &World, now: Timestamp) -> Prepared {
         reason: None,
         namespace: "shop".into(),
     };
-    Prepared::Collection(gc::plan(world, &Gc::default(), &asked).unwrap())
+    PlannedCommand::Collection(gc::plan(world, &Gc::default(), &asked).unwrap())
 }

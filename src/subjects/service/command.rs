@@ -1,55 +1,80 @@
-//! Actions that the user requests, and their plans: changes of ReleasePins, marks, collections.
+//! Commands, and their plans: changes of ReleasePins, marks, collections.
 //!
-//! Each action has a command line that does the same.
-
-pub mod from_keys;
+//! Each command has a command line that does the same.
 
 use crate::api::release::Verdict;
 use crate::connect::Address;
-use crate::engine::plan::Plan;
-use crate::subjects::release_pin::actions::gc::{Collection, Gc};
+use crate::engine::confirmation::Confirmation;
+use crate::engine::plan::{Change, Plan};
+use crate::engine::world::{Source, World};
+use crate::subjects::release_pin::actions::gc::{Candidate, Collection, Gc};
 use crate::subjects::release_pin::actions::mark::{Mark, Marking};
 use crate::subjects::release_pin::actions::rollback::Target;
-use crate::subjects::release_pin::kind;
-use crate::subjects::release_pin::marking;
-use crate::subjects::release_pin::planner::{self, ActionPlan};
-pub use crate::text::quoted;
+use crate::subjects::release_pin::planner::{ActionPlan, Order};
+use crate::subjects::release_pin::repository::BeforePlan;
+use crate::subjects::release_pin::rules::Refusal;
+use crate::subjects::release_pin::{READ_BY_GC, READ_BY_MOVES, kind, marking};
+use crate::text::quoted;
 
-/// An action that the user requests.
+/// An action that a user requests.
 #[derive(Clone, Debug)]
-pub enum Order {
+pub enum Command {
     /// A change of ReleasePins.
-    Move(planner::Order),
+    Change(Order),
     /// A release is marked bad, or good again.
     Mark(Mark),
     /// Unused objects are deleted.
     Collect(Gc),
 }
 
-/// A requested action with its plan.
+/// The plan of a command.
 #[derive(Clone, Debug)]
-pub enum Prepared {
+pub enum PlannedCommand {
     /// Changes of ReleasePins.
-    Moves(Box<ActionPlan>),
+    Changes(Box<ActionPlan>),
     /// A mark.
     Mark(Marking),
     /// A collection.
     Collection(Collection),
 }
 
-impl Order {
+impl Command {
+    /// Returns the kinds that a plan of the command reads.
+    pub fn reads(&self) -> &'static [Source] {
+        match self {
+            Self::Change(_) | Self::Mark(_) => &READ_BY_MOVES,
+            Self::Collect(_) => &READ_BY_GC,
+        }
+    }
+
+    /// Returns what bowline does with the remote of a repository before it plans the command.
+    pub fn before_plan(&self) -> BeforePlan {
+        match self {
+            Self::Change(order) if order.is_urgent() => BeforePlan::NameRemote,
+            Self::Change(_) | Self::Mark(_) | Self::Collect(_) => BeforePlan::Fetch,
+        }
+    }
+
+    /// Returns the component and the environment; None if the command is about several, or about releases.
+    pub fn place(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Change(order) => order.place(),
+            Self::Mark(_) | Self::Collect(_) => None,
+        }
+    }
+
     /// Returns the verb of the action.
     pub fn verb(&self) -> &'static str {
         match self {
-            Self::Move(planner::Order::Deploy { .. }) => "deploy",
-            Self::Move(planner::Order::Promote(_)) => "promote",
-            Self::Move(planner::Order::Rollback { .. }) => "rollback",
-            Self::Move(planner::Order::Pin(_)) => "pin",
-            Self::Move(planner::Order::Unpin(_)) => "unpin",
-            Self::Move(planner::Order::Undo(_)) => "undo",
-            Self::Move(planner::Order::Set(orders)) => orders
+            Self::Change(Order::Deploy { .. }) => "deploy",
+            Self::Change(Order::Promote(_)) => "promote",
+            Self::Change(Order::Rollback { .. }) => "rollback",
+            Self::Change(Order::Pin(_)) => "pin",
+            Self::Change(Order::Unpin(_)) => "unpin",
+            Self::Change(Order::Undo(_)) => "undo",
+            Self::Change(Order::Set(orders)) => orders
                 .first()
-                .map_or("", |first| Self::Move(first.clone()).verb()),
+                .map_or("", |first| Self::Change(first.clone()).verb()),
             Self::Mark(mark) => match mark.verdict {
                 Verdict::Bad => "mark bad",
                 Verdict::Good => "mark good",
@@ -61,14 +86,14 @@ impl Order {
     /// Returns the objects of the action, in a few words.
     pub fn subject(&self) -> String {
         match self {
-            Self::Move(planner::Order::Promote(promote)) => {
+            Self::Change(Order::Promote(promote)) => {
                 let what = match promote.components.as_slice() {
                     [one] => one.clone(),
                     several => format!("{} components", several.len()),
                 };
                 format!("{what}  from  {}  to  {}", promote.from, promote.to)
             }
-            Self::Move(planner::Order::Deploy {
+            Self::Change(Order::Deploy {
                 component,
                 environment,
                 skip_path,
@@ -77,14 +102,14 @@ impl Order {
                 false => format!("{component}  into  {environment}"),
                 true => format!("{component}  into  {environment}, past the promotion path"),
             },
-            Self::Move(planner::Order::Set(orders)) => {
-                let places = orders.iter().filter_map(planner::Order::place);
+            Self::Change(Order::Set(orders)) => {
+                let places = orders.iter().filter_map(Order::place);
                 let mut environments: Vec<&str> = places.map(|(_, name)| name).collect();
                 environments.dedup();
                 let environments = environments.join(", ");
                 format!("{} components  in  {environments}", orders.len())
             }
-            Self::Move(order) => {
+            Self::Change(order) => {
                 let (component, environment) = order.place().unwrap_or_default();
                 format!("{component}  in  {environment}")
             }
@@ -96,7 +121,7 @@ impl Order {
     /// Returns the object and the environment that the action changes, for a narrow screen.
     pub fn short_subject(&self) -> String {
         match self {
-            Self::Move(planner::Order::Promote(promote)) => match promote.components.as_slice() {
+            Self::Change(Order::Promote(promote)) => match promote.components.as_slice() {
                 [one] => format!("{one} to {}", promote.to),
                 several => format!("{} components to {}", several.len(), promote.to),
             },
@@ -117,10 +142,10 @@ impl Order {
     /// Returns the command lines that do the same, without the flags of the target.
     pub fn command_lines(&self, reason: Option<&str>) -> Vec<String> {
         let orders = match self {
-            Self::Move(planner::Order::Set(orders)) => orders.iter(),
+            Self::Change(Order::Set(orders)) => orders.iter(),
             one => return vec![one.command_line(reason)],
         };
-        let lines = orders.map(|order| Self::Move(order.clone()).command_lines(reason));
+        let lines = orders.map(|order| Self::Change(order.clone()).command_lines(reason));
         lines.flatten().collect()
     }
 
@@ -128,7 +153,7 @@ impl Order {
         let mut words: Vec<String> = vec!["bowline".to_owned()];
         let mut add = |more: &[&str]| words.extend(more.iter().map(|word| quoted(word)));
         match self {
-            Self::Move(planner::Order::Deploy {
+            Self::Change(Order::Deploy {
                 component,
                 environment,
                 release,
@@ -142,7 +167,7 @@ impl Order {
                     add(&["--skip-path"]);
                 }
             }
-            Self::Move(planner::Order::Promote(promote)) => {
+            Self::Change(Order::Promote(promote)) => {
                 add(&["promote"]);
                 for component in &promote.components {
                     add(&[component]);
@@ -155,7 +180,7 @@ impl Order {
                     add(&["--skip-path"]);
                 }
             }
-            Self::Move(planner::Order::Rollback {
+            Self::Change(Order::Rollback {
                 component,
                 environment,
                 to,
@@ -171,7 +196,7 @@ impl Order {
                     add(&["--no-hold"]);
                 }
             }
-            Self::Move(planner::Order::Pin(pin)) => {
+            Self::Change(Order::Pin(pin)) => {
                 add(&["pin", &pin.component, "--environment", &pin.environment]);
                 if let Some(until) = pin.until {
                     add(&["--until", &format!("{until:.0}")]);
@@ -180,7 +205,7 @@ impl Order {
                     add(&["--release", release]);
                 }
             }
-            Self::Move(planner::Order::Unpin(unpin)) => {
+            Self::Change(Order::Unpin(unpin)) => {
                 add(&[
                     "unpin",
                     &unpin.component,
@@ -191,11 +216,11 @@ impl Order {
                     add(&["--hold", hold]);
                 }
             }
-            Self::Move(planner::Order::Undo(undo)) => {
+            Self::Change(Order::Undo(undo)) => {
                 add(&["undo", &undo.component, "--environment", &undo.environment]);
             }
             // An action on several components has one command line for each.
-            Self::Move(planner::Order::Set(_)) => {}
+            Self::Change(Order::Set(_)) => {}
             Self::Mark(mark) => add(&["mark", marking::word(mark.verdict), &mark.release]),
             Self::Collect(gc) => {
                 add(&["gc", "--confirm"]);
@@ -221,19 +246,54 @@ impl Order {
     }
 }
 
-impl Prepared {
+impl PlannedCommand {
     /// Returns the plan; None for marks and collections.
     pub fn plan(&self) -> Option<&Plan> {
         match self {
-            Self::Moves(action_plan) => Some(&action_plan.plan),
+            Self::Changes(action_plan) => Some(&action_plan.plan),
             Self::Mark(_) | Self::Collection(_) => None,
+        }
+    }
+
+    /// Returns the confirmation that the plan needs. `protected` is the name of a protected context on which
+    /// writes are not allowed.
+    pub fn confirmation(&self, world: &World, protected: Option<&str>) -> Confirmation {
+        let mut confirmation = match self {
+            Self::Changes(action_plan) => Confirmation::of_plan(&action_plan.plan, world),
+            Self::Mark(marking) => marking.confirmation(),
+            Self::Collection(collection) => collection.confirmation(),
+        };
+        if let Some(context) = protected {
+            confirmation.on_protected(context);
+        }
+        confirmation
+    }
+
+    /// Returns an error if the plan needs a reason and has none: such a plan can be shown, but not applied.
+    pub fn lacks_reason(&self) -> Option<Refusal> {
+        match self {
+            Self::Changes(action_plan) => {
+                let environment = action_plan.plan.lacks_reason()?.to_owned();
+                Some(Refusal::NoReason { environment })
+            }
+            Self::Mark(marking) => marking.noted().err(),
+            Self::Collection(_) => None,
+        }
+    }
+
+    /// Returns whether the plan changes nothing.
+    pub fn is_idle(&self) -> bool {
+        match self {
+            Self::Changes(action_plan) => action_plan.plan.changing().next().is_none(),
+            Self::Mark(marking) => marking.unchanged,
+            Self::Collection(collection) => collection.is_idle(),
         }
     }
 
     /// Sets the reason.
     pub fn because(&mut self, reason: Option<String>) {
         match self {
-            Self::Moves(action_plan) => action_plan.plan.because(reason),
+            Self::Changes(action_plan) => action_plan.plan.because(reason),
             Self::Mark(marking) => marking.reason = reason,
             Self::Collection(collection) => collection.reason = reason,
         }
@@ -242,13 +302,9 @@ impl Prepared {
     /// Returns the kubectl commands that come closest, for the command log.
     pub fn kubectl(&self) -> Vec<String> {
         match self {
-            Self::Moves(action_plan) => {
-                let changing = action_plan
-                    .plan
-                    .changes
-                    .iter()
-                    .filter(|change| !change.unchanged);
-                let patch = |change: &crate::engine::plan::Change| {
+            Self::Changes(action_plan) => {
+                let changing = action_plan.plan.changing();
+                let patch = |change: &Change| {
                     let spec = serde_json::json!({
                         "spec": {"releaseRef": {"name": kind::release_ref(change)}, "holds": change.holds}
                     });
@@ -271,7 +327,7 @@ impl Prepared {
                 ))
             )],
             Self::Collection(collection) => {
-                let line = |candidate: &crate::subjects::release_pin::actions::gc::Candidate| {
+                let line = |candidate: &Candidate| {
                     let kind = match candidate.environment {
                         None => "releases.openchoreo.dev",
                         Some(_) => "componentenvsnapshots.openchoreo.dev",
@@ -294,12 +350,11 @@ mod tests {
     use crate::subjects::release_pin::actions::pin::PinHold;
     use crate::subjects::release_pin::actions::promote::Promote;
     use crate::subjects::release_pin::actions::undo::Undo;
-    use crate::tui::snapshot_test;
 
     #[test]
-    fn an_order_is_also_a_command_line() {
+    fn a_command_is_also_a_command_line() {
         let rollback = |to, hold| {
-            Order::Move(planner::Order::Rollback {
+            Command::Change(Order::Rollback {
                 component: "cart".into(),
                 environment: "production".into(),
                 to,
@@ -307,7 +362,7 @@ mod tests {
             })
         };
         let promote = |components: &[&str], skip_path| {
-            Order::Move(planner::Order::Promote(Promote {
+            Command::Change(Order::Promote(Promote {
                 components: components.iter().map(|name| (*name).to_owned()).collect(),
                 from: "dev".into(),
                 to: "staging".into(),
@@ -337,7 +392,7 @@ mod tests {
                 "bowline promote a b --from dev --to staging --unready --skip-path",
             ),
             (
-                Order::Move(planner::Order::Pin(PinHold {
+                Command::Change(Order::Pin(PinHold {
                     component: "cart".into(),
                     environment: "dev".into(),
                     until: Some("2026-01-06T12:00:00Z".parse().unwrap()),
@@ -347,7 +402,7 @@ mod tests {
                 "bowline pin cart --environment dev --until 2026-01-06T12:00:00Z",
             ),
             (
-                Order::Move(planner::Order::Undo(Undo {
+                Command::Change(Order::Undo(Undo {
                     component: "cart".into(),
                     environment: "dev".into(),
                 })),
@@ -355,7 +410,7 @@ mod tests {
                 "bowline undo cart --environment dev",
             ),
             (
-                Order::Mark(Mark {
+                Command::Mark(Mark {
                     release: "cart-v1".into(),
                     verdict: Verdict::Bad,
                 }),
@@ -363,7 +418,7 @@ mod tests {
                 "bowline mark bad cart-v1 --reason leaks",
             ),
             (
-                Order::Mark(Mark {
+                Command::Mark(Mark {
                     release: "cart-v1".into(),
                     verdict: Verdict::Bad,
                 }),
@@ -378,15 +433,18 @@ mod tests {
     #[test]
     fn every_command_of_a_set_names_the_target() {
         let undo = |component: &str| {
-            planner::Order::Undo(Undo {
+            Order::Undo(Undo {
                 component: component.into(),
                 environment: "dev".into(),
             })
         };
-        let set = Order::Move(planner::Order::Set(vec![undo("cart"), undo("ledger")]));
+        let set = Command::Change(Order::Set(vec![undo("cart"), undo("ledger")]));
         let target = "--context prod-eu --kubeconfig /home/ana/.kube/config --namespace shop";
         assert_eq!(
-            set.aimed(Some("wrong one"), &snapshot_test::target_info().address),
+            set.aimed(
+                Some("wrong one"),
+                &Address::of_context("prod-eu", "/home/ana/.kube/config", "shop")
+            ),
             format!(
                 "bowline undo cart --environment dev --reason 'wrong one' {target} && \
                  bowline undo ledger --environment dev --reason 'wrong one' {target}"

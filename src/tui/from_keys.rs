@@ -14,9 +14,9 @@ use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::actions::undo::Undo;
 use crate::subjects::release_pin::planner;
 use crate::subjects::release_pin::rules::Refusal;
+use crate::subjects::service::Command;
 use crate::tui::action::Action;
 use crate::tui::model::{Subject, TargetInfo};
-use crate::tui::order::Order;
 use crate::tui::prompt::Choice;
 
 /// Returns the error for a selection without an environment.
@@ -34,14 +34,14 @@ fn nowhere(subject: &Subject) -> String {
 #[derive(Debug)]
 pub enum Wanted {
     /// One action.
-    Order(Order),
+    Command(Command),
     /// A choice that the user has to make.
     Choice(Choice),
 }
 
 impl From<planner::Order> for Wanted {
     fn from(order: planner::Order) -> Self {
-        Self::Order(Order::Move(order))
+        Self::Command(Command::Change(order))
     }
 }
 
@@ -59,7 +59,7 @@ pub fn of(
         Action::Hold => holds(&deployed(subject, world, target_info), now),
         Action::Undo => undo(&deployed(subject, world, target_info)),
         Action::Unhold if subject.components.len() > 1 => unhold_all(subject, world, target_info),
-        Action::Collect => Ok(Wanted::Order(Order::Collect(Gc::default()))),
+        Action::Collect => Ok(Wanted::Command(Command::Collect(Gc::default()))),
         Action::MarkBad => mark(subject, world, target_info, now, Verdict::Bad),
         Action::MarkGood => mark(subject, world, target_info, now, Verdict::Good),
         _ => {
@@ -88,10 +88,10 @@ pub fn of(
 }
 
 /// Returns the only option, or a choice between several; None without options.
-fn one_of(question: &str, mut options: Vec<(String, Order)>) -> Option<Wanted> {
+fn one_of(question: &str, mut options: Vec<(String, Command)>) -> Option<Wanted> {
     match options.len() {
         0 => None,
-        1 => options.pop().map(|(_, order)| Wanted::Order(order)),
+        1 => options.pop().map(|(_, command)| Wanted::Command(command)),
         _ => Some(Wanted::Choice(Choice {
             question: question.to_owned(),
             options,
@@ -127,12 +127,12 @@ pub fn deployed(subject: &Subject, world: &World, target_info: &TargetInfo) -> S
 }
 
 /// Requests the same action for each component; one component gives one action, several give a set.
-fn for_each(components: &[Arc<str>], order: impl Fn(String) -> planner::Order) -> Order {
+fn for_each(components: &[Arc<str>], order: impl Fn(String) -> planner::Order) -> Command {
     let mut orders: Vec<planner::Order> = components
         .iter()
         .map(|component| order(component.to_string()))
         .collect();
-    Order::Move(match (orders.len(), orders.pop()) {
+    Command::Change(match (orders.len(), orders.pop()) {
         (1, Some(only)) => only,
         (_, last) => planner::Order::Set(orders.into_iter().chain(last).collect()),
     })
@@ -170,7 +170,7 @@ fn holds(subject: &Subject, now: Timestamp) -> Result<Wanted, String> {
 }
 
 /// Pins everything that is selected or marked; `until` is the end of the holds, None for no end.
-pub fn hold(subject: &Subject, until: Option<Timestamp>) -> Result<Order, String> {
+pub fn hold(subject: &Subject, until: Option<Timestamp>) -> Result<Command, String> {
     let (components, environment) = places(subject)?;
     Ok(for_each(components, |component| {
         planner::Order::Pin(PinHold {
@@ -185,7 +185,7 @@ pub fn hold(subject: &Subject, until: Option<Timestamp>) -> Result<Order, String
 /// Undoes the last action on everything that is selected or marked.
 fn undo(subject: &Subject) -> Result<Wanted, String> {
     let (components, environment) = places(subject)?;
-    Ok(Wanted::Order(for_each(components, |component| {
+    Ok(Wanted::Command(for_each(components, |component| {
         planner::Order::Undo(Undo {
             component,
             environment: environment.to_owned(),
@@ -194,7 +194,7 @@ fn undo(subject: &Subject) -> Result<Wanted, String> {
 }
 
 /// Undoes the last action on each of these ReleasePins.
-pub fn undo_of(places: &[(String, String)]) -> Option<Order> {
+pub fn undo_of(places: &[(String, String)]) -> Option<Command> {
     let undo = |(component, environment): &(String, String)| {
         planner::Order::Undo(Undo {
             component: component.clone(),
@@ -203,8 +203,8 @@ pub fn undo_of(places: &[(String, String)]) -> Option<Order> {
     };
     let mut orders: Vec<planner::Order> = places.iter().map(undo).collect();
     match orders.len() {
-        0 | 1 => orders.pop().map(Order::Move),
-        _ => Some(Order::Move(planner::Order::Set(orders))),
+        0 | 1 => orders.pop().map(Command::Change),
+        _ => Some(Command::Change(planner::Order::Set(orders))),
     }
 }
 
@@ -234,7 +234,7 @@ fn unhold_all(
     if held.is_empty() {
         return Err(format!("no marked component has a hold in {environment}"));
     }
-    Ok(Wanted::Order(for_each(&held, |component| {
+    Ok(Wanted::Command(for_each(&held, |component| {
         planner::Order::Unpin(Unpin {
             component,
             environment: environment.to_owned(),
@@ -256,7 +256,7 @@ fn promote(subject: &Subject, world: &World, target_info: &TargetInfo) -> Result
     let options = onward
         .iter()
         .map(|to| Ok(((*to).to_owned(), promote_to(subject, to)?)));
-    let options: Vec<(String, Order)> = options.collect::<Result<_, String>>()?;
+    let options: Vec<(String, Command)> = options.collect::<Result<_, String>>()?;
     one_of("promote to which environment?", options).ok_or_else(|| {
         let sources = pipeline.sources_of(environment);
         let from = match sources.as_slice() {
@@ -271,9 +271,9 @@ fn promote(subject: &Subject, world: &World, target_info: &TargetInfo) -> Result
 }
 
 /// Promotes from the selected environment to the given one.
-pub fn promote_to(subject: &Subject, to: &str) -> Result<Order, String> {
+pub fn promote_to(subject: &Subject, to: &str) -> Result<Command, String> {
     let (components, from) = places(subject)?;
-    Ok(Order::Move(planner::Order::Promote(Promote {
+    Ok(Command::Change(planner::Order::Promote(Promote {
         components: components.iter().map(ToString::to_string).collect(),
         from: from.to_owned(),
         to: to.to_owned(),
@@ -305,7 +305,7 @@ pub fn deploy(
     };
     let options = environments.into_iter().map(|environment| {
         let mut firsts = firsts.iter().flatten();
-        let order = Order::Move(planner::Order::Deploy {
+        let order = Command::Change(planner::Order::Deploy {
             component: component.to_string(),
             release: release.map(str::to_owned),
             skip_path: pipeline.is_some() && !firsts.any(|first| *first == environment),
@@ -330,7 +330,7 @@ fn unhold(
         .ok_or_else(|| format!("{component} is not deployed in {environment}"))?;
     let options = pin.holds.iter().map(|hold| {
         let why = hold.reason.as_deref().unwrap_or("no reason was given");
-        let order = Order::Move(planner::Order::Unpin(Unpin {
+        let order = Command::Change(planner::Order::Unpin(Unpin {
             component: component.to_owned(),
             environment: environment.to_owned(),
             hold: Some(hold.id.clone()),
@@ -348,7 +348,7 @@ pub fn remedy(
     world: &World,
     target_info: &TargetInfo,
 ) -> Result<Wanted, String> {
-    let mut options: Vec<(String, Order)> = Vec::new();
+    let mut options: Vec<(String, Command)> = Vec::new();
     for refusal in refusals {
         let wanted = match (action, refusal) {
             (
@@ -384,15 +384,15 @@ pub fn remedy(
                     release: release.clone(),
                     verdict,
                 };
-                (release.clone(), Wanted::Order(Order::Mark(mark)))
+                (release.clone(), Wanted::Command(Command::Mark(mark)))
             }
             _ => continue,
         };
         match wanted {
-            (name, Wanted::Order(order)) => options.push((name, order)),
+            (name, Wanted::Command(command)) => options.push((name, command)),
             (name, Wanted::Choice(choice)) => {
                 let own = choice.options.into_iter();
-                options.extend(own.map(|(words, order)| (format!("{name}: {words}"), order)));
+                options.extend(own.map(|(words, command)| (format!("{name}: {words}"), command)));
             }
         }
     }
@@ -416,14 +416,14 @@ fn mark(
     };
     let release = subject.release.clone().or_else(effective);
     let release = release.ok_or("select a release first")?;
-    Ok(Wanted::Order(Order::Mark(Mark { release, verdict })))
+    Ok(Wanted::Command(Command::Mark(Mark { release, verdict })))
 }
 
 /// Returns the reason why the user lacks the right, if bowline knows it already.
-pub fn denied(target_info: &TargetInfo, order: &Order) -> Option<String> {
-    match order {
-        Order::Move(order) => denied_move(target_info, order),
-        Order::Mark(_) | Order::Collect(_) => None,
+pub fn denied(target_info: &TargetInfo, command: &Command) -> Option<String> {
+    match command {
+        Command::Change(order) => denied_move(target_info, order),
+        Command::Mark(_) | Command::Collect(_) => None,
     }
 }
 

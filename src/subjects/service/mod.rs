@@ -1,0 +1,297 @@
+//! The steps of an action, from a command to its outcome, which both front ends share.
+//!
+//! A front end makes a [`Command`] of the user's input and shows its [`PlannedCommand`]. It asks for the
+//! confirmation that the plan needs, and applies the plan only as [`Confirmed`]. Nothing here asks or prints.
+
+mod command;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+pub use command::{Command, PlannedCommand};
+
+use super::release_pin::actions::gc::Candidate;
+use super::release_pin::actions::{gc, mark};
+use super::release_pin::collect::{self, CollectError, Collected, Collector};
+use super::release_pin::marking::{self, MarkError, Marked};
+use super::release_pin::planner::{ActionPlan, NotPlanned, Planner};
+use super::release_pin::preview::PreviewError;
+use super::release_pin::repository::{self, Commits, Committed, NotCommitted, Proposal};
+use crate::connect::Connection;
+use crate::engine::apply::{Applied, ApplyError, apply_all};
+use crate::engine::confirmation::Accepted;
+use crate::engine::diff::{self, Diff};
+use crate::engine::plan::Asked;
+use crate::engine::whoami::Clock;
+use crate::engine::world::feed::Feed;
+use crate::git::commit::CommitError;
+use crate::resolve::git::Git;
+
+/// How long a collected release is remembered, to create it again if a ReleasePin names it by then.
+const REMEMBERS: Duration = Duration::from_secs(1);
+
+/// Plans and applies commands in one namespace of a target.
+pub struct Service<'a> {
+    /// The target.
+    pub connection: &'a Connection,
+    /// The read model of the namespace.
+    pub feed: &'a Feed,
+    /// The reader of git references.
+    pub git: &'a Git,
+}
+
+/// A plan that the user has confirmed, exactly as the front end showed it.
+#[derive(Clone, Debug)]
+pub struct Confirmed {
+    /// The plan, with the reason.
+    pub planned: Box<PlannedCommand>,
+    /// The changed files, if the target is a repository.
+    pub files: Option<Arc<Proposal>>,
+    /// Whether the user answered a question, which allows the writes of this plan on a protected context.
+    answered: bool,
+}
+
+impl Confirmed {
+    /// Confirms a plan with an accepted answer. A typed reason becomes the reason of the plan.
+    pub fn new(
+        mut planned: Box<PlannedCommand>,
+        files: Option<Arc<Proposal>>,
+        accepted: Accepted,
+    ) -> Self {
+        if accepted.reason.is_some() {
+            planned.because(accepted.reason);
+        }
+        Self {
+            planned,
+            files,
+            answered: accepted.answered,
+        }
+    }
+}
+
+/// The result of applying a plan.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The plan of changes was applied.
+    Changed {
+        /// The release that was created first; None if the plan needed no new release.
+        created: Option<String>,
+        /// One result per change.
+        results: Vec<Result<Applied, ApplyError>>,
+    },
+    /// The result of a mark.
+    Marked(Result<Marked, MarkError>),
+    /// Objects were collected.
+    Collected {
+        /// One result per object.
+        results: Vec<(Candidate, Collected)>,
+        /// The reason why the collection stopped early.
+        ended: Result<(), CollectError>,
+    },
+    /// The plan is a commit.
+    Committed(Box<Committed>),
+}
+
+/// The reason why nothing was applied.
+#[derive(Debug, thiserror::Error)]
+pub enum NotApplied {
+    /// The plan with its new release is refused.
+    #[error(transparent)]
+    NotPlanned(#[from] NotPlanned),
+    /// There is no commit.
+    #[error(transparent)]
+    NotCommitted(#[from] NotCommitted),
+}
+
+impl From<CollectError> for NotPlanned {
+    fn from(error: CollectError) -> Self {
+        match error {
+            CollectError::Refused(refusal) => refusal.into(),
+            CollectError::Target(error) => error.into(),
+        }
+    }
+}
+
+impl Service<'_> {
+    fn planner(&self) -> Planner<'_> {
+        Planner {
+            connection: self.connection,
+            feed: self.feed,
+            git: self.git,
+        }
+    }
+
+    /// Plans a command.
+    pub async fn plan(
+        &self,
+        command: &Command,
+        asked: &Asked,
+    ) -> Result<PlannedCommand, NotPlanned> {
+        Ok(match command {
+            Command::Change(order) => {
+                let action_plan = self.planner().action_plan(order, asked).await?;
+                PlannedCommand::Changes(Box::new(action_plan))
+            }
+            Command::Mark(command) => {
+                PlannedCommand::Mark(mark::plan(&self.feed.world(), command, asked)?)
+            }
+            Command::Collect(command) => {
+                let collection = gc::plan(&self.feed.world(), command, asked)?;
+                if self.connection.repository.is_none() {
+                    let Connection {
+                        client, namespace, ..
+                    } = self.connection;
+                    collect::check_rendered(client, namespace).await?;
+                }
+                PlannedCommand::Collection(collection)
+            }
+        })
+    }
+
+    /// Returns the files that a plan changes, if they can be committed now; None if the target is a server.
+    pub async fn files(&self, planned: &PlannedCommand) -> Result<Option<Proposal>, NotCommitted> {
+        let Some(commits) = Commits::of(self.connection) else {
+            return Ok(None);
+        };
+        let proposal = propose(&commits, planned)?;
+        commits.admits(&proposal).await?;
+        Ok(Some(proposal))
+    }
+
+    /// Renders the effect of each change on its environment, see [`Planner::show`].
+    pub async fn show(
+        &self,
+        action_plan: &mut ActionPlan,
+        options: &diff::Options,
+    ) -> Result<Vec<Option<Diff>>, PreviewError> {
+        self.planner().show(action_plan, options).await
+    }
+
+    /// Like [`Service::show`], but fetches every git reference of the plan: for a dry run.
+    pub async fn show_fetched(
+        &self,
+        action_plan: &mut ActionPlan,
+        options: &diff::Options,
+    ) -> Result<Vec<Option<Diff>>, PreviewError> {
+        self.planner().show_fetched(action_plan, options).await
+    }
+
+    /// Applies a confirmed plan; `user` is our name, according to the server. Starts no further change and
+    /// no further deletion after `abort` is set. Afterwards, `confirmed` has the release that was created and
+    /// the files that were committed.
+    pub async fn apply(
+        &self,
+        confirmed: &mut Confirmed,
+        user: &str,
+        clock: Clock<'_>,
+        abort: &AtomicBool,
+    ) -> Result<Outcome, NotApplied> {
+        if let Some(shown) = confirmed.files.take() {
+            let proposal = propose_again(self.connection, &confirmed.planned, &shown)?;
+            let proposal = confirmed.files.insert(Arc::new(proposal));
+            let committed = self.commit(&confirmed.planned, proposal, clock).await?;
+            return Ok(Outcome::Committed(Box::new(committed)));
+        }
+        // On a protected context, this connection allows the writes of this plan and no others.
+        let connection = match confirmed.answered {
+            true => self.connection.for_confirmed_plan(),
+            false => self.connection.clone(),
+        };
+        let client = &connection.client;
+        Ok(match &mut *confirmed.planned {
+            PlannedCommand::Changes(action_plan) => {
+                let asked = Asked {
+                    operation: action_plan.plan.operation.clone(),
+                    now: clock(),
+                    user: user.to_owned(),
+                    reason: action_plan.plan.reason.clone(),
+                    namespace: connection.namespace.clone(),
+                };
+                let planner = Planner {
+                    connection: &connection,
+                    ..self.planner()
+                };
+                let created = planner.make(action_plan, &asked).await?;
+                let results = apply_all(client, &action_plan.plan, clock, abort).await;
+                Outcome::Changed { created, results }
+            }
+            PlannedCommand::Mark(marking) => {
+                Outcome::Marked(marking::mark(client, marking, user, clock).await)
+            }
+            PlannedCommand::Collection(plan) => {
+                let collector = Collector {
+                    client,
+                    plan,
+                    by: user,
+                    clock,
+                    remembers: REMEMBERS,
+                };
+                let mut results = Vec::new();
+                let mut tell = |candidate: &Candidate, collected| {
+                    results.push((candidate.clone(), collected));
+                };
+                let stop = || abort.load(Ordering::SeqCst);
+                let ended = collector.collect(&stop, &mut tell).await;
+                Outcome::Collected { results, ended }
+            }
+        })
+    }
+
+    /// Commits a plan, if its facts are still true.
+    async fn commit(
+        &self,
+        planned: &PlannedCommand,
+        proposal: &Proposal,
+        clock: Clock<'_>,
+    ) -> Result<Committed, NotCommitted> {
+        let commits = commits(self.connection);
+        match planned {
+            PlannedCommand::Changes(action_plan) => {
+                commits.moves(action_plan, proposal, clock).await
+            }
+            PlannedCommand::Mark(_) => commits.commit(proposal).await,
+            PlannedCommand::Collection(collection) => {
+                let tree = &commits.repository.tree;
+                let collected = repository::collection(tree, collection)?;
+                commits.collection(&collected).await
+            }
+        }
+    }
+}
+
+fn commits(connection: &Connection) -> Commits<'_> {
+    Commits::of(connection).expect("BUG: only the plan of a repository has files")
+}
+
+/// Edits the files again, because a file and the commit may contain a reason that the user typed after the
+/// front end showed the files. Fails if the files are no longer as they were shown.
+fn propose_again(
+    connection: &Connection,
+    planned: &PlannedCommand,
+    shown: &Proposal,
+) -> Result<Proposal, NotCommitted> {
+    let proposal = propose(&commits(connection), planned)?;
+    match proposal.differs_from(shown) {
+        None => Ok(proposal),
+        Some(path) => {
+            let path = path.to_owned();
+            Err(CommitError::Changed { path }.into())
+        }
+    }
+}
+
+fn propose(commits: &Commits<'_>, planned: &PlannedCommand) -> Result<Proposal, NotCommitted> {
+    let tree = &commits.repository.tree;
+    Ok(match planned {
+        PlannedCommand::Changes(action_plan) => {
+            repository::plan(tree, &action_plan.plan, action_plan.unmade())?
+        }
+        PlannedCommand::Mark(marking) => repository::marking(tree, marking)?,
+        PlannedCommand::Collection(collection) => {
+            repository::collection(tree, collection)?.proposal
+        }
+    })
+}
