@@ -11,7 +11,7 @@ use kube_embedded::object::meta;
 use memchr::memmem;
 
 use super::branch::Told;
-use super::chronicle::or_else;
+use super::identity::or_else;
 use super::index::{Held, Index, Known};
 use super::moves::{Blobs, State};
 use super::read::resource_of;
