@@ -122,3 +122,9 @@ pub const PROMOTE_VERB: &str = "promote";
 pub const SYSTEM_NAMESPACE: &str = "bowline-system";
 /// The Lease that the controller renews while it runs.
 pub const CONTROLLER_LEASE: &str = "bowline-controller";
+/// The holds of a subject that has no field for them, as JSON.
+pub const HOLDS: &str = "bowline.dev/holds";
+/// The number of changes that bowline has made to a subject whose generation other programs change all the time.
+pub const CHANGES: &str = "bowline.dev/changes";
+/// The id of the hold that paused a Deployment.
+pub const FROZEN_BY: &str = "bowline.dev/frozen-by";

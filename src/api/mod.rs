@@ -27,6 +27,7 @@
 
 pub mod annotation;
 pub mod audit;
+pub mod builtin;
 pub mod component;
 pub mod condition;
 pub mod definitions;

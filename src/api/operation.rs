@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::annotation::{self, UnreadableAnnotation};
 use super::audit::{Action, ContentRef};
 use super::labels;
+use super::pin::Hold;
 
 /// The change of a subject's spec; the value of the annotation `bowline.dev/operation`, written with it.
 ///
@@ -17,12 +18,17 @@ use super::labels;
 pub struct Operation {
     /// Identifies the operation; the same after a retry.
     pub id: String,
-    /// The generation of the subject after the change. Another generation belongs to another change.
-    pub generation: i64,
+    /// The number of the change: for a ReleasePin its generation after the change. Another number belongs to
+    /// another change.
+    #[serde(rename = "generation")]
+    pub number: i64,
     /// The action.
     pub action: Action,
     /// The time of the change.
     pub at: Time,
+    /// The user, as the API server answered the writer; for kinds whose changes no policy stamps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<String>,
     /// The reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -38,6 +44,9 @@ pub struct Operation {
     /// The revision that a rollback restores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored_from: Option<i64>,
+    /// The holds before the change, for an undo; only of kinds that are not ReleasePins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holds_before: Vec<Hold>,
 }
 
 impl Operation {
@@ -47,14 +56,15 @@ impl Operation {
     }
 }
 
-/// Reads the operation of the current generation. None: the annotation is of an older generation, because
+/// Reads the operation of the change with this number. None: the annotation belongs to an older change, because
 /// an edit by kubectl keeps it.
 pub fn of(
     object: &impl ResourceExt,
     kind: &'static str,
+    number: Option<i64>,
 ) -> Result<Option<Operation>, UnreadableAnnotation> {
     let written: Option<Operation> = annotation::read(object, labels::OPERATION, kind)?;
-    Ok(written.filter(|operation| Some(operation.generation) == object.meta().generation))
+    Ok(written.filter(|operation| Some(operation.number) == number))
 }
 
 /// Returns the user of the last change of the spec, as the API server stamped it.

@@ -113,7 +113,7 @@ impl Hold {
     ///
     /// In that case a hold that names a release has no end, because the tool would restore its own release
     /// within seconds.
-    pub fn counts(&self, now: Timestamp, owned: bool) -> bool {
+    pub fn is_effective(&self, now: Timestamp, owned: bool) -> bool {
         (owned && self.release.is_some()) || self.is_active(now)
     }
 }
@@ -195,12 +195,15 @@ impl ReleasePinSpec {
     /// Returns the name of the effective Release at `now`: the release of the newest active hold that names
     /// one, else releaseRef.
     pub fn effective_release(&self, now: Timestamp) -> &str {
-        self.release_that_counts(now, false)
+        self.release_at(now, false)
     }
 
     /// Returns the name of the effective Release at `now`. `owned`: a GitOps tool owns the ReleasePin.
-    pub fn release_that_counts(&self, now: Timestamp, owned: bool) -> &str {
-        let holds = self.holds.iter().filter(|hold| hold.counts(now, owned));
+    pub fn release_at(&self, now: Timestamp, owned: bool) -> &str {
+        let holds = self
+            .holds
+            .iter()
+            .filter(|hold| hold.is_effective(now, owned));
         fixed(holds).unwrap_or(&self.release_ref.name)
     }
 
@@ -215,7 +218,7 @@ impl ReleasePin {
     /// Reads the operation of the current generation. None: the annotation is of an older generation, because
     /// an edit by kubectl keeps it.
     pub fn operation(&self) -> Result<Option<Operation>, UnreadableAnnotation> {
-        operation::of(self, "ReleasePin")
+        operation::of(self, "ReleasePin", self.metadata.generation)
     }
 
     /// Returns the user of the last change of the spec, as the API server stamped it.
@@ -304,9 +307,9 @@ mod tests {
             (None, true, "wanted"),
         ] {
             let spec = spec(release);
-            assert_eq!(spec.release_that_counts(at(100), owned), expected);
+            assert_eq!(spec.release_at(at(100), owned), expected);
             assert_eq!(
-                spec.holds[0].counts(at(100), owned),
+                spec.holds[0].is_effective(at(100), owned),
                 owned && release.is_some()
             );
         }
@@ -353,12 +356,14 @@ mod tests {
     fn an_operation_of_another_generation_is_none() {
         let operation = Operation {
             id: "op-1".into(),
-            generation: 7,
+            number: 7,
             action: Action::Promote,
             at: Time(at(1)),
             reason: Some("ship".into()),
             from: None,
             to: Some(ContentRef::named("checkout-2")),
+            actor: None,
+            holds_before: Vec::new(),
             rendered_hash: None,
             restored_from: None,
         };

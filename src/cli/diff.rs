@@ -14,21 +14,23 @@ use super::actions::not_shown;
 use super::connect::{self, Environment, Options};
 use super::error::{Error, Exit};
 use super::gitflags::GitFlags;
+use super::subject::{Named, named_by};
 use super::{Outcome, output, session};
+use crate::engine::compare::{Side, Sides};
 use crate::engine::diff;
-use crate::subjects::release_pin::compare::{CompareError, Comparer, Side, Sides};
+use crate::subjects::release_pin::compare::{CompareError, Comparer};
 use crate::subjects::release_pin::revisions::Subject;
 
 /// The arguments of `diff`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The component [default: the component that the configuration names]
+    /// The component, or a workload with its kind (deploy/web) [default: the component that the configuration names]
     component: Option<String>,
-    /// Compare the effective release of this environment with that of another one
-    #[arg(long, value_name = "ENVIRONMENT", requires = "to", conflicts_with_all = ["environment", "release"])]
+    /// Compare the effective release of this environment with that of another one; for a workload, the older revision
+    #[arg(long, value_name = "ENVIRONMENT", conflicts_with_all = ["environment", "release"])]
     from: Option<String>,
-    /// The other environment
-    #[arg(long, value_name = "ENVIRONMENT", requires = "from")]
+    /// The other environment; for a workload, the newer revision
+    #[arg(long, value_name = "ENVIRONMENT")]
     to: Option<String>,
     /// Compare two revisions in this environment [default: the previous with the current]
     #[arg(short, long, value_name = "NAME", conflicts_with = "release")]
@@ -84,6 +86,13 @@ enum Form {
     Yaml,
 }
 
+impl Arguments {
+    /// Returns the subject that the user named with its kind; None for a component.
+    pub(super) fn subject(&self) -> Option<Named> {
+        named_by(self.component.as_ref())
+    }
+}
+
 /// Returns the difference. A message through `say` names the two sides.
 pub async fn run(
     arguments: &Arguments,
@@ -92,6 +101,19 @@ pub async fn run(
     clock: Clock,
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
+    if let Some(named) = arguments.subject() {
+        let number = |word: &Option<String>| {
+            let read = |word: &String| {
+                let message = format!("{word} is not the number of a revision");
+                word.parse::<i64>()
+                    .map_err(|_| Error::new(Exit::Usage, message))
+            };
+            word.as_ref().map(read).transpose()
+        };
+        let wanted = (number(&arguments.from)?, number(&arguments.to)?);
+        let sides = named.sides(wanted, options, environment, clock()).await?;
+        return arguments.show.print(&sides, say);
+    }
     let connection = connect::connect(options, environment).await?;
     let git = arguments.git.on(&connection, environment)?;
     let comparer = Comparer::new(&connection, &git, clock);

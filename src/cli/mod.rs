@@ -40,6 +40,7 @@ pub mod serve;
 mod session;
 mod socket;
 mod status;
+mod subject;
 mod surroundings;
 mod theme;
 mod uninstall;

@@ -14,6 +14,10 @@ use crate::api::{
 /// need none.
 pub(super) fn kinds(verb: &Verb) -> Vec<ApiResource> {
     match verb {
+        Verb::Act(verb) if verb.subject().is_some() => Vec::new(),
+        Verb::History(arguments) if arguments.subject().is_some() => Vec::new(),
+        Verb::Diff(arguments) if arguments.subject().is_some() => Vec::new(),
+        Verb::Revisions(verb) if verb.subject().is_some() => Vec::new(),
         Verb::Act(_) | Verb::Mark(_) => {
             [matrix(), vec![kind::<EnvSettings>(), kind::<AuditEntry>()]].concat()
         }

@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
+use serde::Serialize;
 
 use super::connect::{self, Environment, Options};
 use super::diff::{Clock, Show, noticed};
@@ -9,8 +10,10 @@ use super::error::{Error, Exit};
 use super::gitflags::GitFlags;
 use super::kinds::check_name;
 use super::output::{self, Format};
+use super::subject::{Named, named};
 use super::{Outcome, commits};
 use crate::engine::revisions::{Revision, Revisions, Row};
+use crate::engine::subject::command::Content;
 use crate::subjects::release_pin::compare::Comparer;
 use crate::subjects::release_pin::revisions::{NoSubject, Pinned, Subject};
 use crate::text;
@@ -27,9 +30,9 @@ pub enum Verb {
 /// The arguments of `revisions list`.
 #[derive(Args, Debug)]
 pub struct List {
-    /// COMPONENT/ENVIRONMENT or releasepin/NAME
+    /// COMPONENT/ENVIRONMENT, releasepin/NAME, or a workload with its kind (deploy/web)
     #[arg(value_parser = subject)]
-    subject: Subject,
+    subject: Wanted,
     /// The output format
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
@@ -38,9 +41,9 @@ pub struct List {
 /// The arguments of `revisions diff`.
 #[derive(Args, Debug)]
 pub struct Diff {
-    /// COMPONENT/ENVIRONMENT or releasepin/NAME
+    /// COMPONENT/ENVIRONMENT, releasepin/NAME, or a workload with its kind (deploy/web)
     #[arg(value_parser = subject)]
-    subject: Subject,
+    subject: Wanted,
     /// The older revision [default: the one before --to]
     #[arg(long, value_name = "N")]
     from: Option<i64>,
@@ -53,20 +56,44 @@ pub struct Diff {
     git: GitFlags,
 }
 
-/// Parses a subject: `COMPONENT/ENVIRONMENT` or `releasepin/NAME`.
-fn subject(text: &str) -> Result<Subject, String> {
-    let wanted = || "write it as COMPONENT/ENVIRONMENT or as releasepin/NAME".to_owned();
+/// The subject that a user names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Wanted {
+    /// A ReleasePin.
+    Pin(Subject),
+    /// Another subject, with its kind.
+    Named(Named),
+}
+
+impl Verb {
+    /// Returns the subject that the user named with its kind; None for a ReleasePin.
+    pub(super) fn subject(&self) -> Option<&Named> {
+        let (Self::List(List { subject, .. }) | Self::Diff(Diff { subject, .. })) = self;
+        match subject {
+            Wanted::Pin(_) => None,
+            Wanted::Named(named) => Some(named),
+        }
+    }
+}
+
+/// Parses a subject: `COMPONENT/ENVIRONMENT`, `releasepin/NAME`, or `deploy/NAME`.
+fn subject(text: &str) -> Result<Wanted, String> {
+    let wanted =
+        || "write it as COMPONENT/ENVIRONMENT, as releasepin/NAME or as deploy/NAME".to_owned();
     let (kind, name) = text.split_once('/').ok_or_else(wanted)?;
     for part in [kind, name] {
         check_name("name", part).map_err(|_| wanted())?;
     }
-    Ok(match kind {
+    if let Some(named) = named(text) {
+        return Ok(Wanted::Named(named));
+    }
+    Ok(Wanted::Pin(match kind {
         "pin" | "releasepin" => Subject {
             name: name.to_owned(),
             place: None,
         },
         component => Subject::of(component, name),
-    })
+    }))
 }
 
 impl From<NoSubject> for Error {
@@ -91,32 +118,79 @@ pub async fn run(
     clock: Clock,
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
-    let connection = connect::connect(options, environment).await?;
     match verb {
         Verb::List(List { subject, output }) => {
             let now = clock();
+            let subject = match subject {
+                Wanted::Pin(subject) => subject,
+                Wanted::Named(named) => {
+                    let found = named.revisions(options, environment, now).await?;
+                    return Ok(Outcome::done(print(&found, *output, now)));
+                }
+            };
+            let connection = connect::connect(options, environment).await?;
             commits::say_where_the_log_ends(&connection, say);
             let (client, namespace) = (&connection.client, &connection.namespace);
             let (_, found) = subject.read(client, namespace, now).await?;
             Ok(Outcome::done(print(&found, *output, now)))
         }
         Verb::Diff(arguments) => {
+            let wanted = (arguments.from, arguments.to);
+            let subject = match &arguments.subject {
+                Wanted::Pin(subject) => subject,
+                Wanted::Named(named) => {
+                    let sides = named.sides(wanted, options, environment, clock()).await?;
+                    return arguments.show.print(&sides, say);
+                }
+            };
+            let connection = connect::connect(options, environment).await?;
             let git = arguments.git.on(&connection, environment)?;
             let comparer = Comparer::new(&connection, &git, clock);
-            let wanted = (arguments.from, arguments.to);
             let mut notes = Vec::new();
-            let sides = comparer
-                .revisions(&arguments.subject, wanted, &mut notes)
-                .await;
+            let sides = comparer.revisions(subject, wanted, &mut notes).await;
             let sides = noticed(notes, sides, say)?;
             arguments.show.print(&sides, say)
         }
     }
 }
 
-/// Prints the revisions of a ReleasePin, newest first.
-pub fn print(found: &Revisions<Pinned>, format: Format, now: Timestamp) -> String {
-    let newest_first: Vec<&Row<Pinned>> = found.rows.iter().rev().collect();
+/// The content of a revision, as the table shows it.
+pub trait Shown: Serialize {
+    /// The head of its column.
+    const HEAD: &'static str;
+    /// Returns the content in a few words.
+    fn label(&self) -> &str;
+    /// Returns the number of holds in the revision.
+    fn holds(&self) -> usize;
+}
+
+impl Shown for Pinned {
+    const HEAD: &'static str = "RELEASE";
+
+    fn label(&self) -> &str {
+        &self.release.name
+    }
+
+    fn holds(&self) -> usize {
+        self.holds.len()
+    }
+}
+
+impl Shown for Content {
+    const HEAD: &'static str = "CONTENT";
+
+    fn label(&self) -> &str {
+        &self.label
+    }
+
+    fn holds(&self) -> usize {
+        0
+    }
+}
+
+/// Prints the revisions of a subject, newest first.
+pub fn print<C: Shown>(found: &Revisions<C>, format: Format, now: Timestamp) -> String {
+    let newest_first: Vec<&Row<C>> = found.rows.iter().rev().collect();
     match format {
         Format::Json => output::json(&newest_first),
         Format::Yaml => output::yaml(&newest_first),
@@ -127,7 +201,13 @@ pub fn print(found: &Revisions<Pinned>, format: Format, now: Timestamp) -> Strin
         Format::Table | Format::Wide => {
             let wide = format == Format::Wide;
             let mut header = vec![
-                "REVISION", "RELEASE", "ACTION", "BY", "AGE", "OUTCOME", "REASON",
+                "REVISION",
+                C::HEAD,
+                "ACTION",
+                "BY",
+                "AGE",
+                "OUTCOME",
+                "REASON",
             ];
             if wide {
                 header.extend(["HOLDS", "RESTORED", "WHY", "OPERATION", "HASH"]);
@@ -139,7 +219,7 @@ pub fn print(found: &Revisions<Pinned>, format: Format, now: Timestamp) -> Strin
     }
 }
 
-fn cells(row: &Row<Pinned>, now: Timestamp, wide: bool) -> Vec<String> {
+fn cells<C: Shown>(row: &Row<C>, now: Timestamp, wide: bool) -> Vec<String> {
     match row {
         Row::Known(revision) => known(revision, now, wide),
         Row::Missing(missing) => {
@@ -152,12 +232,12 @@ fn cells(row: &Row<Pinned>, now: Timestamp, wide: bool) -> Vec<String> {
     }
 }
 
-fn known(revision: &Revision<Pinned>, now: Timestamp, wide: bool) -> Vec<String> {
+fn known<C: Shown>(revision: &Revision<C>, now: Timestamp, wide: bool) -> Vec<String> {
     let unknown = || "?".to_owned();
     let (cause, content) = (revision.cause.as_ref(), revision.content.as_ref());
     let mut cells = vec![
         revision.number.to_string(),
-        content.map_or_else(unknown, |content| content.release.name.clone()),
+        content.map_or_else(unknown, |content| content.label().to_owned()),
         cause.map_or_else(unknown, |cause| format!("{:?}", cause.action)),
         cause
             .and_then(|cause| cause.actor.clone())
@@ -171,7 +251,7 @@ fn known(revision: &Revision<Pinned>, now: Timestamp, wide: bool) -> Vec<String>
             .unwrap_or_default(),
     ];
     if wide {
-        let holds = content.map_or(0, |content| content.holds.len());
+        let holds = content.map_or(0, Shown::holds);
         let hash = revision.hash.as_ref();
         cells.extend([
             holds.to_string(),
@@ -194,9 +274,11 @@ mod tests {
 
     #[test]
     fn subjects_are_read() {
-        let pin = |name: &str, place: Option<(&str, &str)>| Subject {
-            name: name.to_owned(),
-            place: place.map(|(a, b)| (a.to_owned(), b.to_owned())),
+        let pin = |name: &str, place: Option<(&str, &str)>| {
+            Wanted::Pin(Subject {
+                name: name.to_owned(),
+                place: place.map(|(a, b)| (a.to_owned(), b.to_owned())),
+            })
         };
         for (text, expected) in [
             (
@@ -205,6 +287,8 @@ mod tests {
             ),
             ("pin/cart-staging", Some(pin("cart-staging", None))),
             ("releasepin/a", Some(pin("a", None))),
+            ("deploy/web", named("deploy/web").map(Wanted::Named)),
+            ("sts/db", named("sts/db").map(Wanted::Named)),
             ("cart", None),
             ("cart/", None),
             ("/staging", None),

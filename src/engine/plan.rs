@@ -14,7 +14,7 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
 use super::claim::ClaimOn;
-use super::subject::{HoldsIn, SubjectRef};
+use super::subject::{Expected, HoldsIn, SubjectRef};
 use super::world::{Key, World};
 use crate::api::audit::{Action, ContentRef};
 use crate::api::pin::Hold;
@@ -41,7 +41,8 @@ impl Asked {
     }
 }
 
-fn hold_id(operation: &str) -> String {
+/// Returns the id of the hold that an operation places.
+pub fn hold_id(operation: &str) -> String {
     let id: String = operation.chars().take(8).collect();
     format!("hold-{id}")
 }
@@ -111,6 +112,8 @@ pub struct Change {
     pub expected: Option<Expected>,
     /// The fields that the subject has afterwards, except its holds.
     pub fields: Vec<Field>,
+    /// The holds before.
+    pub holds_before: Vec<Hold>,
     /// The holds afterwards.
     pub holds: Vec<Hold>,
     /// The objects to claim before the write.
@@ -129,15 +132,6 @@ pub struct Change {
     pub facts: Vec<Arc<dyn Fact>>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
-}
-
-/// The state of a subject at plan time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Expected {
-    /// The uid, which differs from the uid of a later subject of the same name.
-    pub uid: String,
-    /// The generation, which grows with every change of the spec.
-    pub generation: i64,
 }
 
 /// A field of an object after a change.
@@ -191,14 +185,28 @@ impl Change {
         &self.subject.key
     }
 
-    /// Returns the generation of the subject at plan time; None if the change creates it.
-    pub fn generation(&self) -> Option<i64> {
-        self.expected.as_ref().map(|expected| expected.generation)
+    /// Returns the command of bowline with a verb on the subject, without the flags of the target. Callers quote
+    /// the names.
+    pub fn command_line(&self, verb: &str, quote: fn(&str) -> String) -> String {
+        let name = quote(&self.name);
+        match self.subject.kind.actions {
+            None => format!(
+                "bowline {verb} {name} --environment {}",
+                quote(&self.environment)
+            ),
+            // The name has the kind, and the subject is in the namespace of the target.
+            Some(_) => format!("bowline {verb} {name}"),
+        }
+    }
+
+    /// Returns the number of the subject's newest change at plan time; None if the change creates the subject.
+    pub fn number(&self) -> Option<i64> {
+        self.expected.as_ref().map(|expected| expected.number)
     }
 
     /// Returns the revision that the change makes.
     pub fn revision(&self) -> i64 {
-        self.generation().unwrap_or_default() + 1
+        self.number().unwrap_or_default() + 1
     }
 
     /// Returns every field that the subject has after the change, with its holds.

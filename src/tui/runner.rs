@@ -71,7 +71,7 @@ impl Session {
     /// its work tree, not fetched.
     pub fn start(connection: Connection, git: Git, planes: DataPlanes) -> Self {
         Self {
-            feed: subjects::watch(&connection.client, Some(&connection.namespace)),
+            feed: subjects::watch_matrix(&connection.client, Some(&connection.namespace)),
             git: git.beside(connection.work_tree()),
             connection,
             planes,

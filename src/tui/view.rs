@@ -233,7 +233,11 @@ fn freshness(sheet: &Sheet<'_>, world: &World) -> (String, Role) {
         }
     }
     match stale {
-        None if !world.absent_kinds().is_empty() => ("kinds missing".to_owned(), Role::Stale),
+        None if !world.absent_kinds().is_empty() => match world.workloads().next() {
+            // The workloads of a cluster need nothing of bowline.
+            Some(_) => ("live, bowline is not installed".to_owned(), Role::Muted),
+            None => ("kinds missing".to_owned(), Role::Stale),
+        },
         None => ("live".to_owned(), Role::Good),
         Some((_, true)) => ("some kinds are not readable".to_owned(), Role::Stale),
         Some((since, false)) => (format!("STALE {}", sheet.age(since)), Role::Stale),

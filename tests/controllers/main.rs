@@ -38,6 +38,7 @@ mod process;
 mod quiet;
 mod uninstall;
 mod values;
+mod workloads;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -104,6 +105,8 @@ fn main() -> ExitCode {
     let on_bare = proofs![Cluster;
         absent::a_verb_names_the_kinds_that_a_cluster_does_not_have,
         absent::a_controller_waits_for_the_kinds_that_a_cluster_does_not_have,
+        workloads::a_workload_that_nobody_prepared_is_rolled_back_and_undone,
+        workloads::holds_and_owners_of_a_workload_are_obeyed,
         install::a_cluster_gets_and_loses_everything,
         install::what_others_created_is_not_touched,
         install::deploy_is_what_is_installed,

@@ -13,17 +13,17 @@ use crate::engine::whoami::Clock;
 use crate::text::quoted;
 
 /// The result of a plan.
-pub(super) struct Became {
+pub(in crate::cli) struct Became {
     /// The result of each change, in the order of the plan.
-    pub(super) results: Vec<Result>,
+    pub(in crate::cli) results: Vec<Result>,
     /// The exit code of the program.
-    pub(super) exit: Exit,
+    pub(in crate::cli) exit: Exit,
     /// Whether the user interrupted the plan.
-    pub(super) interrupted: bool,
+    pub(in crate::cli) interrupted: bool,
 }
 
 /// The result of one change.
-pub(super) enum Result {
+pub(in crate::cli) enum Result {
     /// The new generation of the ReleasePin.
     Done(i64),
     /// The change is a commit on a branch that is not checked out.
@@ -39,18 +39,18 @@ pub(super) enum Result {
 }
 
 impl Result {
-    pub(super) fn is_done(&self) -> bool {
+    pub(in crate::cli) fn is_done(&self) -> bool {
         matches!(self, Self::Done(_) | Self::Committed | Self::Unchanged)
     }
 
-    pub(super) fn revision(&self) -> Option<i64> {
+    pub(in crate::cli) fn revision(&self) -> Option<i64> {
         match self {
             Self::Done(revision) => Some(*revision),
             _ => None,
         }
     }
 
-    pub(super) fn word(&self) -> &'static str {
+    pub(in crate::cli) fn word(&self) -> &'static str {
         match self {
             Self::Done(_) | Self::Committed => "done",
             Self::Unchanged => "unchanged",
@@ -62,7 +62,7 @@ impl Result {
 }
 
 /// Applies a plan, and prints errors and warnings.
-pub(super) async fn apply(
+pub(in crate::cli) async fn apply(
     client: &Client,
     plan: &Plan,
     clock: Clock<'_>,
@@ -88,15 +88,10 @@ pub(super) async fn apply(
             Err(error) => {
                 say(format!("error: {}: {error}", &change.key().name));
                 if error.is_open() {
-                    let history = format!(
-                        "bowline history {} --environment {}",
-                        quoted(&change.name),
-                        quoted(&change.environment)
-                    );
+                    let history = change.command_line("history", |word| quoted(word).into());
                     let history = address.bowline(&history);
-                    say(format!(
-                        "hint: {history} lists the revisions of the ReleasePin"
-                    ));
+                    let kind = change.subject.kind.name;
+                    say(format!("hint: {history} lists the revisions of the {kind}"));
                 }
                 first = first.or(exit(error));
                 match error {

@@ -9,6 +9,8 @@ use crate::cli::duration;
 use crate::cli::error::{Error, Exit};
 use crate::cli::gitflags::GitFlags;
 use crate::cli::output::Format;
+use crate::cli::subject::{Named, named_by};
+use crate::engine::subject::command::Verb as SubjectVerb;
 use crate::subjects::release_pin::repository::BeforePlan;
 
 /// The verbs that move and pin ReleasePins.
@@ -41,6 +43,61 @@ impl Verb {
         }
     }
 
+    /// Returns the subject that the user named with its kind; None for a component.
+    pub(in crate::cli) fn subject(&self) -> Option<Named> {
+        named_by(match self {
+            Self::Deploy(_) | Self::Promote(_) => None,
+            Self::Rollback(arguments) => arguments.component.as_ref(),
+            Self::Pin(arguments) => arguments.component.as_ref(),
+            Self::Unpin(arguments) => arguments.component.as_ref(),
+            Self::Undo(arguments) => arguments.component.as_ref(),
+        })
+    }
+
+    /// Returns the verb on a subject that the user named with its kind.
+    pub(super) fn on_subject(&self, now: Timestamp) -> Result<SubjectVerb, Error> {
+        let only_releases = |flag: &str| {
+            let message = format!("{flag} is only for components: it names a release");
+            Err(Error::new(Exit::Usage, message))
+        };
+        Ok(match self {
+            Self::Rollback(arguments) if arguments.to.is_some() => {
+                return only_releases("--to")
+                    .map_err(|error| error.with_hint("use --to-revision N"));
+            }
+            Self::Pin(arguments) if arguments.release.is_some() => {
+                return only_releases("--release");
+            }
+            Self::Rollback(arguments) => SubjectVerb::Rollback {
+                to: arguments.to_revision,
+                hold: !arguments.no_hold,
+                force: arguments.force,
+            },
+            Self::Pin(arguments) => SubjectVerb::Pin {
+                until: arguments.until.map(|until| until.from(now)).transpose()?,
+                freeze: arguments.freeze,
+            },
+            Self::Unpin(arguments) => SubjectVerb::Unpin {
+                hold: arguments.hold.clone(),
+            },
+            Self::Undo(_) => SubjectVerb::Undo,
+            Self::Deploy(_) | Self::Promote(_) => {
+                return Err(Error::new(Exit::Usage, "this verb is only for components"));
+            }
+        })
+    }
+
+    /// Refuses the flags that a verb on a component would ignore.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let flag = match self {
+            Self::Rollback(arguments) if arguments.force => "--force",
+            Self::Pin(arguments) if arguments.freeze => "--freeze",
+            _ => return Ok(()),
+        };
+        let message = format!("{flag} is only for workloads, such as deploy/web");
+        Err(Error::new(Exit::Usage, message))
+    }
+
     pub(super) fn changes(&self) -> &Changes {
         match self {
             Self::Deploy(arguments) => &arguments.changes,
@@ -58,22 +115,22 @@ impl Verb {
 pub struct Changes {
     /// The reason; the audit trail records it
     #[arg(long, value_name = "TEXT")]
-    pub(super) reason: Option<String>,
+    pub(in crate::cli) reason: Option<String>,
     /// Print the plan, change nothing, and exit with 3 if something would change
     #[arg(long)]
-    pub(super) dry_run: bool,
+    pub(in crate::cli) dry_run: bool,
     /// Do not ask for confirmation
     #[arg(short, long)]
-    pub(super) yes: bool,
+    pub(in crate::cli) yes: bool,
     /// Wait until the rollout is ready, and exit with 1 if it fails or is not ready in time
     #[arg(long)]
-    pub(super) wait: bool,
+    pub(in crate::cli) wait: bool,
     /// How long to wait (30s, 10m)
     #[arg(long, value_name = "DURATION", default_value = "5m", requires = "wait", value_parser = duration)]
-    pub(super) timeout: Duration,
+    pub(in crate::cli) timeout: Duration,
     /// The output format
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
-    pub(super) output: Format,
+    pub(in crate::cli) output: Format,
     #[command(flatten)]
     pub(super) git: GitFlags,
 }
@@ -123,11 +180,11 @@ pub struct PromoteArguments {
 /// The arguments of `rollback`.
 #[derive(Args, Debug)]
 pub struct RollbackArguments {
-    /// The component [default: the component that the configuration names]
+    /// The component, or a workload with its kind (deploy/web) [default: the component that the configuration names]
     pub(super) component: Option<String>,
-    /// The environment
+    /// The environment of the component
     #[arg(short, long, value_name = "NAME")]
-    pub(super) environment: String,
+    pub(super) environment: Option<String>,
     /// The release to roll back to [default: the last good release]
     #[arg(long, value_name = "RELEASE", conflicts_with = "to_revision")]
     pub(super) to: Option<String>,
@@ -137,6 +194,9 @@ pub struct RollbackArguments {
     /// Place no hold, so that automation may move the ReleasePin again
     #[arg(long)]
     pub(super) no_hold: bool,
+    /// Roll back a workload although a GitOps tool owns it; needs --reason
+    #[arg(long)]
+    pub(super) force: bool,
     #[command(flatten)]
     pub(super) changes: Changes,
 }
@@ -144,17 +204,20 @@ pub struct RollbackArguments {
 /// The arguments of `pin`.
 #[derive(Args, Debug)]
 pub struct PinArguments {
-    /// The component [default: the component that the configuration names]
+    /// The component, or a workload with its kind (deploy/web) [default: the component that the configuration names]
     pub(super) component: Option<String>,
-    /// The environment
+    /// The environment of the component
     #[arg(short, long, value_name = "NAME")]
-    pub(super) environment: String,
+    pub(super) environment: Option<String>,
     /// The end of the hold, as 2026-01-31T18:00:00Z or 4h from now [default: no end]
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub(super) until: Option<Until>,
     /// The release that the hold fixes
     #[arg(short, long, value_name = "NAME")]
     pub(super) release: Option<String>,
+    /// Also pause a Deployment whose rollout is complete
+    #[arg(long)]
+    pub(super) freeze: bool,
     #[command(flatten)]
     pub(super) changes: Changes,
 }
@@ -162,11 +225,11 @@ pub struct PinArguments {
 /// The arguments of `unpin`.
 #[derive(Args, Debug)]
 pub struct UnpinArguments {
-    /// The component [default: the component that the configuration names]
+    /// The component, or a workload with its kind (deploy/web) [default: the component that the configuration names]
     pub(super) component: Option<String>,
-    /// The environment
+    /// The environment of the component
     #[arg(short, long, value_name = "NAME")]
-    pub(super) environment: String,
+    pub(super) environment: Option<String>,
     /// The id of the hold [default: the only hold]
     #[arg(long, value_name = "ID")]
     pub(super) hold: Option<String>,
@@ -177,11 +240,11 @@ pub struct UnpinArguments {
 /// The arguments of `undo`.
 #[derive(Args, Debug)]
 pub struct UndoArguments {
-    /// The component [default: the component that the configuration names]
+    /// The component, or a workload with its kind (deploy/web) [default: the component that the configuration names]
     pub(super) component: Option<String>,
-    /// The environment
+    /// The environment of the component
     #[arg(short, long, value_name = "NAME")]
-    pub(super) environment: String,
+    pub(super) environment: Option<String>,
     #[command(flatten)]
     pub(super) changes: Changes,
 }

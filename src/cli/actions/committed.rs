@@ -55,7 +55,7 @@ impl Session<'_> {
         let became = became(plan, exit, |change| {
             match (change.unchanged, committed.made.here) {
                 (true, _) => Result::Unchanged,
-                (false, true) => Result::Done(change.generation().unwrap_or_default() + 1),
+                (false, true) => Result::Done(change.number().unwrap_or_default() + 1),
                 (false, false) => Result::Committed,
             }
         });

@@ -1,9 +1,9 @@
 //! The verbs that move and pin ReleasePins: plan, show, ask, apply, wait.
 
-mod applied;
+pub(super) mod applied;
 mod arguments;
 mod committed;
-mod shown;
+pub(super) mod shown;
 mod waiting;
 
 use std::time::Duration;
@@ -32,8 +32,8 @@ use crate::subjects::release_pin::rollout::Rollout;
 use crate::subjects::release_pin::rules::Refusal;
 
 use applied::Became;
-pub use arguments::Verb;
-use arguments::{Changes, PromoteArguments};
+use arguments::PromoteArguments;
+pub use arguments::{Changes, Verb};
 
 /// How long a promotion waits for the rollout of its source environment, if this process runs the
 /// controllers.
@@ -142,7 +142,7 @@ impl<'a> Session<'a> {
             Verb::Promote(arguments) => Order::Promote(self.promotion(arguments)?),
             Verb::Rollback(arguments) => Order::Rollback {
                 component: self.component(&arguments.component)?,
-                environment: arguments.environment.clone(),
+                environment: named_environment(&arguments.environment)?,
                 to: match (&arguments.to, arguments.to_revision) {
                     (Some(release), _) => Target::Release(release.clone()),
                     (None, Some(revision)) => Target::Revision(revision),
@@ -154,19 +154,19 @@ impl<'a> Session<'a> {
                 let now = self.asked.now;
                 Order::Pin(PinHold {
                     component: self.component(&arguments.component)?,
-                    environment: arguments.environment.clone(),
+                    environment: named_environment(&arguments.environment)?,
                     until: arguments.until.map(|until| until.from(now)).transpose()?,
                     release: arguments.release.clone(),
                 })
             }
             Verb::Unpin(arguments) => Order::Unpin(Unpin {
                 component: self.component(&arguments.component)?,
-                environment: arguments.environment.clone(),
+                environment: named_environment(&arguments.environment)?,
                 hold: arguments.hold.clone(),
             }),
             Verb::Undo(arguments) => Order::Undo(Undo {
                 component: self.component(&arguments.component)?,
-                environment: arguments.environment.clone(),
+                environment: named_environment(&arguments.environment)?,
             }),
         })
     }
@@ -381,6 +381,15 @@ impl<'a> Session<'a> {
     }
 }
 
+/// Returns the environment that a verb on a ReleasePin needs.
+pub(super) fn named_environment(environment: &Option<String>) -> Result<String, Error> {
+    environment.clone().ok_or_else(|| {
+        Error::new(Exit::Usage, "the environment is missing").with_hint(
+            "add --environment NAME; a workload is named with its kind, as in deploy/web",
+        )
+    })
+}
+
 /// Prints the error of a wait, and returns the exit code.
 fn ended(waited: Result<(), Error>, say: &mut dyn FnMut(String)) -> Exit {
     match waited {
@@ -423,6 +432,13 @@ pub async fn run(
     environment: &Environment,
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
+    if let Some(named) = verb.subject() {
+        let verb_on = |now| verb.on_subject(now);
+        return named
+            .act(verb_on, verb.changes(), options, environment, say)
+            .await;
+    }
+    verb.check()?;
     let session = Session::open(options, environment, verb, say).await?;
     let order = session.order(verb)?;
     session.carry_out(&order, say).await

@@ -13,13 +13,13 @@ use crate::subjects::release_pin::repository::Proposal;
 use crate::text;
 
 /// The changes in the files of a repository.
-pub(super) struct Files<'a> {
-    pub(super) proposal: &'a Proposal,
-    pub(super) made: &'a Made,
+pub(in crate::cli) struct Files<'a> {
+    pub(in crate::cli) proposal: &'a Proposal,
+    pub(in crate::cli) made: &'a Made,
 }
 
 /// Prints the changes of a plan; for a repository also the changes in the files.
-pub(super) fn planned(
+pub(in crate::cli) fn planned(
     plan: &Plan,
     shown: &[Option<Diff>],
     files: Option<&Proposal>,
@@ -49,7 +49,7 @@ pub(super) fn planned(
 }
 
 /// Prints the result of a plan.
-pub(super) fn done(
+pub(in crate::cli) fn done(
     plan: &Plan,
     shown: &[Option<Diff>],
     became: &Became,
@@ -100,26 +100,35 @@ fn listed(diff: &Diff) -> String {
 fn value(plan: &Plan, changes: impl Iterator<Item = Value>) -> Value {
     json!({
         "action": plan.action, "operation": plan.operation, "at": plan.at, "reason": plan.reason,
-        "@@changes@@": changes.collect::<Vec<_>>(),
+        "items": changes.collect::<Vec<_>>(),
     })
 }
 
 fn fields(change: &Change, shown: &Option<Diff>) -> Value {
-    json!({
-        "component": change.name, "environment": change.environment, "pin": &*change.key().name,
-        "from": change.from, "to": change.to, "releaseRef": kind::release_ref(change), "holds": change.holds,
+    let mut fields = json!({
+        "environment": change.environment, "from": change.from, "to": change.to, "holds": change.holds,
         "restoredFrom": change.restored_from, "unchanged": change.unchanged, "warnings": change.warnings,
         "changes": shown.as_ref().map(Diff::json),
-    })
+    });
+    if change.subject.kind == &kind::KIND {
+        fields["component"] = json!(change.name);
+        fields["pin"] = json!(&*change.key().name);
+        fields["releaseRef"] = json!(kind::release_ref(change));
+    } else {
+        fields["subject"] = json!(change.name);
+    }
+    fields
 }
 
 fn name(change: &Change) -> String {
-    output::name_line("releasepin.openchoreo.dev", &change.key().name)
+    let resource = (change.subject.kind.resource)();
+    let kind = format!("{}.{}", resource.kind.to_lowercase(), resource.group);
+    output::name_line(&kind, &change.key().name)
 }
 
 /// Describes a change: the ReleasePin, the effective release before and after, the number of holds, and the
 /// end of a new hold.
-pub(super) fn line(action: Action, change: &Change) -> String {
+pub(in crate::cli) fn line(action: Action, change: &Change) -> String {
     let from = change
         .from
         .as_ref()

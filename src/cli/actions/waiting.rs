@@ -35,7 +35,7 @@ pub(super) async fn wait(
         .iter()
         .zip(&became.results)
         .filter(|(_, result)| result.is_done())
-        .filter_map(|(change, result)| Some((change, result.revision().or(change.generation())?)))
+        .filter_map(|(change, result)| Some((change, result.revision().or(change.number())?)))
         .collect();
     let progress = std::io::stderr().is_terminal();
     let mut told: Vec<String> = Vec::new();

@@ -75,12 +75,14 @@ impl Fixture {
             if step == 2 {
                 let operation = Operation {
                     id: "op-2".into(),
-                    generation: 2,
+                    number: 2,
                     action: Action::Promote,
                     at: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now),
                     reason: Some("ship | it\n\u{1b}[2J".into()),
                     from: Some(ContentRef::named("checkout-1")),
                     to: Some(ContentRef::named("checkout-2")),
+                    actor: None,
+                    holds_before: Vec::new(),
                     rendered_hash: None,
                     restored_from: None,
                 };

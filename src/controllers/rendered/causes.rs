@@ -14,12 +14,12 @@ use kube::api::ListParams;
 use serde_json::Value;
 
 use super::desired::Desired;
-use super::health::{self, Verdict};
 use super::live::Live;
 use super::pause;
 use super::plane::{Plane, lock};
 use crate::api::Object;
 use crate::api::rendered::Health;
+use crate::engine::health::{self, Verdict};
 
 /// The number of pods that are read of a workload.
 const PODS: u32 = 50;

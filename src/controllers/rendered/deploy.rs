@@ -10,7 +10,6 @@ use kube::core::GroupVersionKind;
 use super::apply::{ApplyError, apply};
 use super::causes;
 use super::desired::{self, Desired, Named, identity};
-use super::health::Verdict;
 use super::kinds::{Blind, WELL_KNOWN};
 use super::live::{Live, Owner};
 use super::namespaces;
@@ -18,6 +17,7 @@ use super::plane::Plane;
 use super::prune::{self, Held, is_namespace};
 use crate::api::rendered::{Health, RenderedRelease, ResourceStatus};
 use crate::engine::diff::Identity;
+use crate::engine::health::Verdict;
 
 /// The state of a desired resource after the pass.
 #[derive(Clone, Debug)]

@@ -33,28 +33,6 @@ pub const WELL_KNOWN: &[(&str, &str, &str)] = &[
     ("policy", "v1", "PodDisruptionBudget"),
 ];
 
-/// The API groups of Kubernetes itself whose names contain dots.
-const BUILTIN: &[&str] = &[
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "apiregistration.k8s.io",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "certificates.k8s.io",
-    "coordination.k8s.io",
-    "discovery.k8s.io",
-    "events.k8s.io",
-    "flowcontrol.apiserver.k8s.io",
-    "internal.apiserver.k8s.io",
-    "networking.k8s.io",
-    "node.k8s.io",
-    "rbac.authorization.k8s.io",
-    "resource.k8s.io",
-    "scheduling.k8s.io",
-    "storage.k8s.io",
-    "storagemigration.k8s.io",
-];
-
 /// Common Kubernetes kinds without a status: for these a metadata watch is enough.
 const WITHOUT_STATUS: &[(&str, &str)] = &[
     ("", "ConfigMap"),
@@ -75,11 +53,6 @@ const WITHOUT_STATUS: &[(&str, &str)] = &[
     ("scheduling.k8s.io", "PriorityClass"),
     ("storage.k8s.io", "StorageClass"),
 ];
-
-/// Returns whether an API group belongs to Kubernetes itself.
-pub fn is_builtin(group: &str) -> bool {
-    !group.contains('.') || BUILTIN.contains(&group)
-}
 
 /// A kind as the data plane serves it.
 #[derive(Clone, Debug, PartialEq)]

@@ -15,8 +15,8 @@ use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::health::{self, Facts, SPEC_FIELDS, Verdict};
 use crate::api::{Object, digest, labels, names};
+use crate::engine::health::{self, Facts, SPEC_FIELDS, Verdict};
 
 /// The summary of an object.
 #[derive(Clone, Debug, PartialEq)]

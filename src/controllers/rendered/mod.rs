@@ -12,7 +12,6 @@ mod deploy;
 mod desired;
 mod finalize;
 mod finalizer;
-pub mod health;
 pub mod kinds;
 mod live;
 mod moving;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::rendered::Health;
-use crate::controllers::rendered::health::{self, Facts};
+use crate::engine::health::{self, Facts};
 
 /// An object that takes steps until its status no longer changes.
 struct Played {

@@ -8,7 +8,7 @@ use kube::Client;
 use kube::api::{Api, DynamicObject};
 
 use crate::api::operation;
-use crate::engine::plan::{Change, Expected, Plan};
+use crate::engine::plan::{Change, Plan};
 use crate::engine::repeat::repeat;
 use crate::engine::subject::Kind;
 use crate::engine::world::{Key, World};
@@ -51,16 +51,17 @@ impl Now {
         self.subjects.get(&key)
     }
 
-    /// Returns whether the subject of a change has another uid or generation than at plan time.
+    /// Returns whether the subject of a change changed since the plan, as far as a plan depends on it.
     pub(super) fn has_moved(&self, change: &Change) -> bool {
-        self.object(change).and_then(identity) != change.expected
+        let kind = change.subject.kind;
+        self.object(change).and_then(|object| kind.expected(object)) != change.expected
     }
 
     /// Returns whether the plan itself made the last change of the subject.
     pub(super) fn is_of(&self, plan: &Plan, change: &Change) -> bool {
-        let kind = change.subject.kind.name;
+        let kind = change.subject.kind;
         let object = self.object(change);
-        let operation = object.and_then(|object| operation::of(object, kind).ok().flatten());
+        let operation = object.and_then(|object| kind.operation(object));
         operation.is_some_and(|operation| operation.id == plan.operation)
     }
 
@@ -73,14 +74,6 @@ impl Now {
         let broken = facts.find(|fact| !fact.holds(&self.world, at));
         broken.map(|fact| fact.describe(&self.world, change, at))
     }
-}
-
-/// Returns the uid and the generation of an object.
-pub(super) fn identity(object: &DynamicObject) -> Option<Expected> {
-    Some(Expected {
-        uid: object.metadata.uid.clone()?,
-        generation: object.metadata.generation?,
-    })
 }
 
 /// Describes a change of the subject by somebody else, with author and time.
@@ -106,7 +99,7 @@ pub(super) fn changed(change: &Change, object: Option<&DynamicObject>, at: Times
 /// Returns the author and time of the last change of an object's spec: from its operation, or else from
 /// its managed fields.
 fn by_whom(kind: &Kind, object: &DynamicObject) -> String {
-    let operation = operation::of(object, kind.name).ok().flatten();
+    let operation = kind.operation(object);
     let managers = object.metadata.managed_fields.iter().flatten();
     let of_spec = managers.filter_map(|manager| {
         let spec = manager.fields_v1.as_ref()?.0.get("f:spec")?;

@@ -119,7 +119,7 @@ pub async fn apply(
     let resource = (change.subject.kind.resource)();
     let publication = Publication {
         api: Api::namespaced_with(client.clone(), namespace, &resource),
-        audit: AuditWriter::new(client, namespace, at).await?,
+        audit: AuditWriter::for_kind(client, namespace, change.subject.kind, at).await?,
         plan,
         change,
         at,
@@ -215,7 +215,7 @@ pub async fn broken(
 /// stopped before the entry.
 async fn complete(client: &Client, kind: &'static Kind, object: &DynamicObject, at: Timestamp) {
     let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
-    if let Ok(audit) = AuditWriter::new(client, namespace, at).await {
+    if let Ok(audit) = AuditWriter::for_kind(client, namespace, kind, at).await {
         // If that fails, the next change of the subject or the controller writes them.
         let _ = audit.record(kind, object).await;
     }
@@ -224,11 +224,11 @@ async fn complete(client: &Client, kind: &'static Kind, object: &DynamicObject, 
 /// Writes the audit entry of a published change.
 async fn recorded(publication: &Publication<'_>, published: Published) -> Applied {
     let (audit, kind) = (&publication.audit, publication.change.subject.kind);
-    let generation = |object: &DynamicObject| object.metadata.generation.unwrap_or_default();
+    let number = |object: &DynamicObject| kind.number(object).unwrap_or_default();
     match published {
         Published::Ours(object) => match audit.record(kind, &object).await {
-            Ok(_) => Applied::Done(generation(&object)),
-            Err(error) => Applied::Unrecorded(generation(&object), explain(&error)),
+            Ok(_) => Applied::Done(number(&object)),
+            Err(error) => Applied::Unrecorded(number(&object), explain(&error)),
         },
         Published::Overwritten { ours, by, object } => {
             let mut written = audit.record(kind, &ours).await;
@@ -237,11 +237,11 @@ async fn recorded(publication: &Publication<'_>, published: Published) -> Applie
             }
             match written {
                 Ok(_) => Applied::Superseded {
-                    revision: generation(&ours),
+                    revision: number(&ours),
                     by,
                 },
                 Err(error) => {
-                    Applied::Unrecorded(generation(&ours), format!("{by}; {}", explain(&error)))
+                    Applied::Unrecorded(number(&ours), format!("{by}; {}", explain(&error)))
                 }
             }
         }

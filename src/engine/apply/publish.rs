@@ -13,7 +13,7 @@ use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use super::facts::{changed, identity};
+use super::facts::changed;
 use super::{ApplyError, Clock};
 use crate::api::labels;
 use crate::api::operation::{self, Operation};
@@ -22,6 +22,7 @@ use crate::engine::audit::{self, AuditWriter};
 use crate::engine::claim::Claims;
 use crate::engine::plan::{Change, Plan};
 use crate::engine::repeat::{ATTEMPTS, is_ambiguous, pause};
+use crate::engine::subject::Numbering;
 
 /// One change that is being published.
 pub(super) struct Publication<'a> {
@@ -108,12 +109,15 @@ impl Publication<'_> {
         claims: &mut Claims<'_>,
         clock: Clock<'_>,
     ) -> Result<Step, ApplyError> {
+        let kind = self.change.subject.kind;
         let known = match self.api.get_opt(&self.change.key().name).await {
             Ok(known) => known,
             Err(error) if is_ambiguous(&error) => return Ok(Step::Unread(error)),
             Err(error) => return Err(error.into()),
         };
-        if known.as_ref().and_then(identity) != self.change.expected || self.is_ours(&known) {
+        if known.as_ref().and_then(|object| kind.expected(object)) != self.change.expected
+            || self.is_ours(&known)
+        {
             return self.settle(known, doubt).await.map(Step::Done);
         }
         claims.renew(clock()).await?;
@@ -158,8 +162,7 @@ impl Publication<'_> {
 
     fn is_ours(&self, object: &Option<DynamicObject>) -> bool {
         let object = object.as_ref();
-        let kind = self.change.subject.kind.name;
-        let operation = object.and_then(|object| operation::of(object, kind).ok().flatten());
+        let operation = object.and_then(|object| self.change.subject.kind.operation(object));
         operation.is_some_and(|operation| operation.id == self.plan.operation)
     }
 
@@ -178,7 +181,7 @@ impl Publication<'_> {
             return Ok(Published::Ours(Box::new(object.clone())));
         }
         let what = changed(self.change, known.as_ref(), self.at);
-        let revision = self.change.revision();
+        let (kind, revision) = (self.change.subject.kind, self.change.revision());
         let expected = self.change.expected.as_ref();
         let uid = expected.map(|expected| expected.uid.clone());
         let uid = uid.or_else(|| known.as_ref()?.uid());
@@ -205,7 +208,7 @@ impl Publication<'_> {
         // Somebody else made our revision, or its author is unknown.
         let of_another = entry.is_some_and(|entry| entry.spec.gap.is_none())
             || known.as_ref().is_some_and(|object| {
-                object.uid() == uid && object.metadata.generation.unwrap_or_default() <= revision
+                object.uid() == uid && kind.number(object).unwrap_or_default() <= revision
             });
         match doubt && !of_another {
             true => Err(ApplyError::Overtaken { what }),
@@ -218,7 +221,7 @@ impl Publication<'_> {
         let left = object.annotations().get(labels::OPERATION)?;
         let operation: Operation = serde_json::from_str(left).ok()?;
         let ours =
-            operation.id == self.plan.operation && operation.generation == self.change.revision();
+            operation.id == self.plan.operation && operation.number == self.change.revision();
         ours.then(|| left.clone())
     }
 
@@ -238,9 +241,11 @@ impl Publication<'_> {
 
     fn operation(&self) -> String {
         let (plan, change) = (self.plan, self.change);
+        // An AuditEntry or a policy keeps these values of a kind that is numbered by generations.
+        let counts = self.counter().is_some();
         let operation = Operation {
             id: plan.operation.clone(),
-            generation: change.revision(),
+            number: change.revision(),
             action: plan.action,
             at: Time(self.at),
             reason: plan.reason.clone(),
@@ -248,8 +253,21 @@ impl Publication<'_> {
             to: Some(change.to.clone()),
             rendered_hash: change.rendered_hash.clone(),
             restored_from: change.restored_from,
+            actor: counts.then(|| self.audit.by().to_owned()),
+            holds_before: match counts {
+                true => change.holds_before.clone(),
+                false => Vec::new(),
+            },
         };
         operation.to_annotation()
+    }
+
+    /// Returns the annotation that counts the changes, if the kind has one, and its value after the change.
+    fn counter(&self) -> Option<(&'static str, String)> {
+        match self.change.subject.kind.numbering {
+            Numbering::Generation => None,
+            Numbering::Annotation { name, .. } => Some((name, self.change.revision().to_string())),
+        }
     }
 
     /// Returns an object with the fields of the change and our operation.
@@ -259,21 +277,45 @@ impl Publication<'_> {
         object
             .annotations_mut()
             .insert(labels::OPERATION.to_owned(), operation);
+        if let Some((name, number)) = self.counter() {
+            object.annotations_mut().insert(name.to_owned(), number);
+        }
         object
     }
 
-    /// Builds the patch of an existing subject. It tests the uid and the generation.
+    /// Builds the patch of an existing subject. It tests the uid, and the generation or the fields that the plan
+    /// depends on.
     fn patch(&self, object: &DynamicObject, head: Option<String>) -> json_patch::Patch {
         let mut patch = Operations::default();
         let metadata = &object.metadata;
         patch.test(&["metadata", "uid"], json!(metadata.uid));
-        patch.test(&["metadata", "generation"], json!(metadata.generation));
+        let known = serde_json::to_value(object).unwrap_or_default();
+        let counted = match self.change.subject.kind.numbering {
+            Numbering::Generation => {
+                patch.test(&["metadata", "generation"], json!(metadata.generation));
+                None
+            }
+            Numbering::Annotation { name, fields } => {
+                for path in fields {
+                    let mut steps = path.iter();
+                    let value = steps.try_fold(&known, |value, step| value.get(step));
+                    patch.test(path, value.cloned().unwrap_or_default());
+                }
+                Some(name)
+            }
+        };
         if metadata.annotations.is_none() {
             // Annotations that somebody adds at the same time must not be lost.
             patch.test(&["metadata", "annotations"], Value::Null);
             patch.add(&["metadata", "annotations"], json!({}));
         }
         let annotation = |name: &'static str| ["metadata", "annotations", name];
+        if let (Some(name), Some(annotations)) = (counted, &metadata.annotations) {
+            patch.test(&annotation(name), json!(annotations.get(name)));
+        }
+        if let Some((name, number)) = self.counter() {
+            patch.add(&annotation(name), number.into());
+        }
         patch.add(&annotation(labels::OPERATION), self.operation().into());
         match head {
             Some(head) => patch.add(&annotation(labels::AUDIT_HEAD), head.into()),
@@ -282,7 +324,6 @@ impl Publication<'_> {
             }
             None => {}
         }
-        let known = serde_json::to_value(object).unwrap_or_default();
         for field in self.change.all_fields() {
             let path: Vec<&str> = field.path.iter().map(String::as_str).collect();
             match (field.of(&known), field.value.clone()) {

@@ -5,6 +5,7 @@
 //! exists, another client was first, and the caller reads the chain again.
 
 mod chain;
+mod event;
 mod record;
 mod retention;
 mod timeline;
@@ -16,7 +17,7 @@ pub use record::{NotStored, OnRelease, Recorder, missing, of_release};
 pub use retention::{Retired, checkpoint};
 pub use timeline::{Row, Span, document, markdown, timeline};
 pub use verify::{ChainSummary, Finding, Live, Severity, Verdict, flaws, read, verify};
-pub use writer::AuditWriter;
+pub use writer::{AuditWriter, has_entries};
 
 use kube::ResourceExt;
 use serde_json::json;

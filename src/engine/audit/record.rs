@@ -33,7 +33,7 @@ impl Recorder<'_> {
 #[error("{0} has no uid or generation; pass the object that the API server returned")]
 pub struct NotStored(String);
 
-/// Returns the missing entries of a subject, oldest first: none, the entry of the current generation, or
+/// Returns the missing entries of a subject, oldest first: none, the entry of the newest change, or
 /// that entry and the gap before it.
 ///
 /// `newest` is the newest entry of the subject's chain. The operation annotation is used only for the
@@ -46,18 +46,18 @@ pub fn missing(
 ) -> Result<Vec<AuditEntry>, NotStored> {
     let not_stored = || NotStored(format!("{} {}", kind.name, object.name_any()));
     let subject = subject(kind, object).ok_or_else(not_stored)?;
-    let generation = object.metadata.generation.unwrap_or_default();
+    let number = kind.number(object).unwrap_or_default();
     let newest = newest.filter(|entry| entry.spec.subject == subject);
     let seen = newest.map_or(0, |entry| entry.spec.revision);
-    if generation <= seen {
+    if number <= seen {
         return Ok(Vec::new());
     }
     let (row, environment) = (kind.place)(object);
     let seal = |spec| sealed(spec, &row, environment.as_deref());
-    let gap = (seen + 1 < generation).then(|| {
+    let gap = (seen + 1 < number).then(|| {
         let revisions = Gap {
             first: seen + 1,
-            last: generation - 1,
+            last: number - 1,
         };
         let mut spec = blank(&subject, revisions.last, Action::Gap, newest, recorder);
         // The time of the gap is unknown; use the time of the change after it, which is the latest
@@ -74,7 +74,7 @@ pub fn missing(
 
 /// Returns the subject of a stored object's chain; None if the object is not stored.
 pub(super) fn subject(kind: &Kind, object: &DynamicObject) -> Option<Subject> {
-    object.metadata.generation?;
+    kind.number(object)?;
     Some(Subject {
         kind: kind.name.to_owned(),
         namespace: None,
@@ -91,13 +91,14 @@ pub(super) fn present(
     before: Option<&AuditEntry>,
     recorder: &Recorder,
 ) -> AuditEntrySpec {
-    let generation = object.metadata.generation.unwrap_or_default();
-    let mut spec = blank(subject, generation, Action::Edit, before, recorder);
+    let number = kind.number(object).unwrap_or_default();
+    let mut spec = blank(subject, number, Action::Edit, before, recorder);
     spec.actor = operation::changed_by(object).map(str::to_owned);
     spec.holds = kind.holds_of(object);
     // An unreadable operation was not written by the engine: record the change as an edit.
-    match operation::of(object, kind.name).ok().flatten() {
+    match kind.operation(object) {
         Some(operation) => {
+            spec.actor = spec.actor.or(operation.actor);
             spec.operation = Some(operation.id);
             spec.action = operation.action;
             spec.at = operation.at;

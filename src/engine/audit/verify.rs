@@ -19,7 +19,7 @@ use super::{hash, link, name_at, name_of};
 use crate::api::audit::{AuditEntry, SUBJECT_KINDS, Subject};
 use crate::api::labels;
 use crate::api::operation::{self, Operation};
-use crate::engine::subject::Kind;
+use crate::engine::subject::{Kind, Numbering};
 
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -192,7 +192,11 @@ pub fn verify(subjects: &[Live], entries: &[AuditEntry]) -> Verdict {
     for (key, live) in &live {
         let subject = subject(live.kind, &live.object);
         if let Some(subject) = subject.filter(|_| !recorded.contains(key)) {
-            let generation = live.object.metadata.generation.unwrap_or_default();
+            let generation = live.kind.number(&live.object).unwrap_or_default();
+            // bowline has not changed this subject, and the changes of other programs have no entries.
+            if generation == 0 {
+                continue;
+            }
             let what = format!(
                 "no change of the {} is recorded: {}",
                 live.kind.name,
@@ -339,7 +343,7 @@ impl Live {
     /// Checks the end of a chain against the subject, which has the data of its newest entry.
     fn agree(&self, chain: &Chain, problems: &mut Vec<Finding>) {
         let (kind, subject) = (self.kind.name, chain.subject);
-        let generation = self.object.metadata.generation.unwrap_or_default();
+        let generation = self.kind.number(&self.object).unwrap_or_default();
         self.check_head(subject, Some(chain), problems);
         let Some(newest) = chain.newest() else {
             return;
@@ -393,6 +397,10 @@ impl Live {
             .filter(|(key, _)| *key != "previous" && expected.get(*key) != found.get(*key))
             .map(|(key, _)| format!("spec.{key} does not match the {}", kind.name))
             .collect();
+        // Other programs change the content of such a subject without an entry.
+        if kind.numbering != Numbering::Generation {
+            return what;
+        }
         // It is unknown whether a GitOps tool owned the subject at that time.
         let [effective, over_git] =
             [false, true].map(|owned| (kind.content)(&object, spec.at.0, owned).name);
@@ -414,10 +422,10 @@ impl Live {
             root.into_iter().chain(rest.iter().copied())
         };
         let object = &self.object;
-        let generation = object.metadata.generation.unwrap_or_default();
+        let generation = self.kind.number(object).unwrap_or_default();
         let written = object.annotations().get(labels::OPERATION);
         let written: Option<Operation> = written.and_then(|text| serde_json::from_str(text).ok());
-        let on_object = written.map(|operation| operation.generation);
+        let on_object = written.map(|operation| operation.number);
         let in_chain = entries().filter(|entry| entry.spec.operation.is_some());
         let moved = match on_object {
             Some(moved) => Some(moved).filter(|moved| *moved <= generation),

@@ -5,14 +5,16 @@
 //! only once, and after a lost answer the writer finds the entry by its name.
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use kube::{Client, ResourceExt};
 
-use super::{Recorder, missing};
+use super::{Recorder, event, missing};
 use crate::api::audit::AuditEntry;
 use crate::api::{names, operation};
+use crate::connect::kinds::{self, Discovery};
 use crate::engine::repeat::{ATTEMPTS, is_ambiguous, pause, repeat};
-use crate::engine::subject::Kind;
+use crate::engine::subject::{Kind, Numbering};
 use crate::engine::whoami;
 
 /// The page size.
@@ -21,6 +23,8 @@ const PAGE: u32 = if cfg!(test) { 3 } else { 500 };
 /// Writes audit entries under our user name, according to the server.
 pub struct AuditWriter {
     entries: Api<AuditEntry>,
+    /// Where the record goes if the server does not have AuditEntries.
+    events: Option<Api<Event>>,
     by: String,
     now: Timestamp,
 }
@@ -36,10 +40,26 @@ impl AuditWriter {
         Ok(Self::of(client, namespace, by, now))
     }
 
+    /// Like [`AuditWriter::new`], for a kind that exists without bowline: if the server does not have AuditEntries,
+    /// the record is an Event.
+    pub async fn for_kind(
+        client: &Client,
+        namespace: &str,
+        kind: &'static Kind,
+        now: Timestamp,
+    ) -> Result<Self, kube::Error> {
+        let mut writer = Self::new(client, namespace, now).await?;
+        if kind.numbering != Numbering::Generation && !has_entries(client).await {
+            writer.events = Some(Api::namespaced(client.clone(), namespace));
+        }
+        Ok(writer)
+    }
+
     /// Creates a writer with a known user name.
     pub fn of(client: &Client, namespace: &str, by: String, now: Timestamp) -> Self {
         Self {
             entries: Api::namespaced(client.clone(), namespace),
+            events: None,
             by,
             now,
         }
@@ -56,6 +76,10 @@ impl AuditWriter {
         kind: &'static Kind,
         object: &DynamicObject,
     ) -> Result<Option<AuditEntry>, kube::Error> {
+        if let Some(events) = &self.events {
+            event::record(events, kind, object, self.now).await?;
+            return Ok(None);
+        }
         let recorder = Recorder {
             by: &self.by,
             now: self.now,
@@ -63,11 +87,11 @@ impl AuditWriter {
         };
         // The first edit of a subject usually has no entry: write it without a lookup first; a conflict
         // leads to the lookup.
-        let first = object.metadata.generation == Some(1)
-            && matches!(operation::of(object, kind.name), Ok(None));
+        let first = kind.number(object) == Some(1)
+            && matches!(operation::of(object, kind.name, Some(1)), Ok(None));
         let mut newest = match first {
             true => None,
-            false => self.newest(object).await?,
+            false => self.newest(kind, object).await?,
         };
         let mut attempt = 0;
         loop {
@@ -87,7 +111,7 @@ impl AuditWriter {
                 error if is_ambiguous(error) => pause(attempt).await,
                 _ => return Err(failed),
             }
-            newest = self.newest(object).await?;
+            newest = self.newest(kind, object).await?;
         }
     }
 
@@ -109,6 +133,9 @@ impl AuditWriter {
         uid: &str,
         generation: i64,
     ) -> Result<Option<AuditEntry>, kube::Error> {
+        if self.events.is_some() {
+            return Ok(None);
+        }
         let name = names::audit_entry(subject, uid, generation);
         let found = repeat(|| self.entries.get_opt(&name)).await?;
         Ok(found.filter(|entry| entry.spec.subject.uid.as_deref() == Some(uid)))
@@ -116,19 +143,20 @@ impl AuditWriter {
 
     /// Finds the newest entry of a subject's chain: usually that of its generation, or of the generation
     /// before.
-    async fn newest(&self, object: &DynamicObject) -> Result<Option<AuditEntry>, kube::Error> {
+    async fn newest(
+        &self,
+        kind: &'static Kind,
+        object: &DynamicObject,
+    ) -> Result<Option<AuditEntry>, kube::Error> {
         let (name, uid) = (object.name_any(), object.uid().unwrap_or_default());
-        let generation = object.metadata.generation.unwrap_or_default();
-        for recent in [generation, generation - 1]
-            .into_iter()
-            .filter(|at| *at > 0)
-        {
+        let number = kind.number(object).unwrap_or_default();
+        for recent in [number, number - 1].into_iter().filter(|at| *at > 0) {
             if let Some(entry) = self.entry(&name, &uid, recent).await? {
                 return Ok(Some(entry));
             }
         }
-        match generation {
-            // There is no entry before the first generation.
+        match number {
+            // There is no entry before the first change.
             ..=1 => Ok(None),
             _ => self.last(&name, &uid).await,
         }
@@ -159,6 +187,14 @@ impl AuditWriter {
             }
         }
     }
+}
+
+/// Returns whether the server has AuditEntries. A server that does not answer the question is asked by the next
+/// request.
+pub async fn has_entries(client: &Client) -> bool {
+    let entry = kinds::kind::<AuditEntry>();
+    let discovery = Discovery::ask(client, std::slice::from_ref(&entry)).await;
+    discovery.serves(&entry) != Some(false)
 }
 
 /// Returns the sort key of an entry. A checkpoint comes after the entry of its revision, which it

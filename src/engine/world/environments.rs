@@ -55,6 +55,13 @@ impl World {
         self.environments.get(key)
     }
 
+    /// Returns the names of the environments whose workloads are in a namespace, in no order.
+    pub fn environments_naming(&self, namespace: &str) -> impl Iterator<Item = &str> {
+        let rows = self.environments.iter();
+        let naming = rows.filter(move |(_, environment)| environment.spec.namespace == namespace);
+        naming.map(|(key, _)| &*key.name)
+    }
+
     /// Returns the names of the environments of a namespace, sorted.
     pub fn environment_names(&self, namespace: &str) -> Vec<String> {
         let here = self.environments.iter().map(|(key, _)| key);

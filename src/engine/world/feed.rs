@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::{Event, Freshness, Key, Source, World};
+use super::{Event, Freshness, Key, Source, Watched, World};
 use crate::api::{DeploymentPipeline, Environment};
 use crate::connect::kinds::{self, Discovery};
 use crate::connect::{Failure, explain, failure};
@@ -52,6 +52,7 @@ pub struct Watch {
     kind: ApiResource,
     follow: Follow,
     row_of: RowOf,
+    own: bool,
 }
 
 type Follow = Box<dyn FnOnce(&Client, Option<&str>, Followed) -> BoxFuture<'static, ()>>;
@@ -81,7 +82,13 @@ impl Watch {
                 Box::pin(follow(api, followed, apply))
             }),
             row_of: |_, _, _| None,
+            own: true,
         }
+    }
+
+    /// Marks a kind that does not belong to bowline.
+    pub fn of_others(self) -> Self {
+        Self { own: false, ..self }
     }
 
     /// Sets the function that finds the matrix row of an object, for the readers of changes.
@@ -91,8 +98,12 @@ impl Watch {
     }
 
     /// Returns the watched kind.
-    pub fn kind(&self) -> (Source, ApiResource) {
-        (self.source, self.kind.clone())
+    pub fn kind(&self) -> Watched {
+        Watched {
+            source: self.source,
+            kind: self.kind.clone(),
+            own: self.own,
+        }
     }
 
     /// Returns the watches of the kinds that all subjects share.
@@ -178,7 +189,8 @@ impl Feed {
     pub fn start(client: &Client, namespace: Option<&str>, watches: Vec<Watch>) -> Self {
         let (version, seen) = watch::channel(0);
         let watched: Vec<_> = watches.iter().map(Watch::kind).collect();
-        let kinds = watched.iter().map(|(_, kind)| kind.clone()).collect();
+        let kinds = watched.iter().map(|watched| watched.kind.clone());
+        let kinds = kinds.collect();
         let sink = Sink {
             world: Arc::new(RwLock::new(World::watching(watched))),
             version,

@@ -7,6 +7,7 @@
 mod environments;
 pub mod feed;
 mod key;
+pub mod raw;
 mod table;
 
 use std::any::{Any, TypeId};
@@ -32,7 +33,7 @@ pub struct World {
     environments: Table<Environment>,
     pipelines: Table<DeploymentPipeline>,
     /// The watched kinds, in the order of their registration.
-    watched: Vec<(Source, ApiResource)>,
+    watched: Vec<Watched>,
     freshness: BTreeMap<Source, Freshness>,
 }
 
@@ -50,6 +51,17 @@ impl Source {
     pub fn word(self) -> &'static str {
         self.0
     }
+}
+
+/// A kind that a watch follows.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    /// The kind.
+    pub source: Source,
+    /// Its API resource.
+    pub kind: ApiResource,
+    /// Whether the kind is one of bowline's. It is no problem if another kind is absent, or not readable.
+    pub own: bool,
 }
 
 /// Whether the watch of a kind is up to date.
@@ -93,7 +105,7 @@ impl World {
     }
 
     /// Returns an empty read model of the kinds that watches fill.
-    pub fn watching(watched: Vec<(Source, ApiResource)>) -> Self {
+    pub fn watching(watched: Vec<Watched>) -> Self {
         Self {
             watched,
             ..Self::default()
@@ -125,16 +137,25 @@ impl World {
             .expect("BUG: a table is stored under its own type")
     }
 
-    /// Returns the watched kinds.
+    fn is_denied(&self, source: Source) -> bool {
+        matches!(
+            self.freshness(source),
+            Freshness::Stale { denied: true, .. }
+        )
+    }
+
+    /// Returns the watched kinds, except those of others that the user may not read.
     pub fn sources(&self) -> impl Iterator<Item = Source> {
-        self.watched.iter().map(|(source, _)| *source)
+        let readable = self.watched.iter();
+        let readable = readable.filter(|watched| watched.own || !self.is_denied(watched.source));
+        readable.map(|watched| watched.source)
     }
 
     /// Returns the API resource of a watched kind.
     pub fn kind(&self, source: Source) -> Option<&ApiResource> {
-        let watched = self.watched.iter();
-        let mut found = watched.filter_map(|(known, kind)| (*known == source).then_some(kind));
-        found.next()
+        let mut watched = self.watched.iter();
+        let found = watched.find(|watched| watched.source == source);
+        found.map(|watched| &watched.kind)
     }
 
     /// Records that the lists of some kinds are complete; for a read model that no watch fills.
@@ -184,11 +205,11 @@ impl World {
         *self.freshness(source) == Freshness::Absent
     }
 
-    /// Returns the kinds that the server does not have.
+    /// Returns the kinds of bowline that the server does not have.
     pub fn absent_kinds(&self) -> Vec<String> {
-        let absent = self.watched.iter();
-        let absent = absent.filter(|(source, _)| self.is_absent(*source));
-        absent.map(|(_, kind)| kind.kind.clone()).collect()
+        let own = self.watched.iter().filter(|watched| watched.own);
+        let absent = own.filter(|watched| self.is_absent(watched.source));
+        absent.map(|watched| watched.kind.kind.clone()).collect()
     }
 
     /// Returns whether each of some kinds is listed or absent.
@@ -200,9 +221,15 @@ impl World {
         sources.iter().all(is_known)
     }
 
-    /// Returns whether every watch runs.
+    /// Returns whether every watch runs, except those of the kinds of others that are absent or not readable.
     pub fn is_live(&self) -> bool {
-        self.sources().all(|source| self.are_live(&[source]))
+        let is_own = |source: Source| {
+            let mut watched = self.watched.iter();
+            watched.any(|watched| watched.source == source && watched.own)
+        };
+        let is_no_problem = |source: Source| !is_own(source) && self.is_absent(source);
+        self.sources()
+            .all(|source| self.are_live(&[source]) || is_no_problem(source))
     }
 
     /// Returns whether some watches run.

@@ -345,14 +345,14 @@ impl Reader<'_> {
             field_validation: FieldValidation::Ignore,
             stamps: Arc::default(),
         };
-        let mut action_plan = object::create(resource, value, &writer, "", true)
+        let mut draft = object::create(resource, value, &writer, "", true)
             .map_err(|failure| failure.message)?
             .object;
-        if let Some(annotations) = action_plan["metadata"]["annotations"].as_object_mut() {
+        if let Some(annotations) = draft["metadata"]["annotations"].as_object_mut() {
             annotations.remove(labels::CHANGED_BY);
         }
-        stamp(resource, &mut action_plan);
-        Ok((action_plan, namespace, name))
+        stamp(resource, &mut draft);
+        Ok((draft, namespace, name))
     }
 }
 

@@ -18,33 +18,12 @@ use crate::api::environment::{EnvironmentSpec, Reach};
 use crate::api::{self, DataPlane, Definitions, ReleasePin, names};
 use crate::connect::{self, Connection, Target};
 use crate::engine::bodies::BodyError;
+use crate::engine::compare::{Side, Sides};
 use crate::engine::diff::Identity;
 use crate::engine::live::{self, LiveError};
 use crate::engine::revisions::{NoRevision, Revision, Revisions};
 use crate::resolve::git::Git;
 use crate::subjects::release_pin::ownership;
-
-/// One side of a comparison.
-#[derive(Clone, Debug)]
-pub struct Side {
-    /// The description of the side.
-    pub what: String,
-    /// The objects.
-    pub objects: Vec<Value>,
-    /// The time of the reading.
-    pub read: Timestamp,
-}
-
-/// The two sides of a comparison.
-#[derive(Clone, Debug)]
-pub struct Sides {
-    /// The older or left side.
-    pub before: Side,
-    /// The newer or right side.
-    pub after: Side,
-    /// Whether the second side has live objects, with all values that servers fill in.
-    pub is_live: bool,
-}
 
 /// The reason why a comparison is impossible.
 #[derive(Debug, thiserror::Error)]

@@ -11,8 +11,8 @@ use super::READ_BY_GC;
 use super::kind::{KIND, RELEASE_REF};
 use crate::api::audit::ContentRef;
 use crate::api::{self, Release, ReleasePin};
-use crate::engine::plan::{Change, Expected, Field};
-use crate::engine::subject::SubjectRef;
+use crate::engine::plan::{Change, Field};
+use crate::engine::subject::{Expected, SubjectRef};
 use crate::engine::world::{Event, Key, Source, World};
 
 /// The current time in tests.
@@ -44,9 +44,11 @@ pub(crate) fn change(component: &str, environment: &str, release: &str) -> Chang
         requires_reason: false,
         expected: Some(Expected {
             uid: String::new(),
-            generation: 1,
+            number: 1,
+            fields: None,
         }),
         fields: vec![Field::set(RELEASE_REF, release)],
+        holds_before: Vec::new(),
         holds: Vec::new(),
         claims: Vec::new(),
         from: Some(ContentRef::named(release)),

@@ -9,7 +9,7 @@ use crate::api::pin::ReleasePinSpec;
 use crate::connect::kinds;
 use crate::engine::audit::Live;
 use crate::engine::plan::Change;
-use crate::engine::subject::{Capability, HoldsIn, Kind, dynamic};
+use crate::engine::subject::{Capability, HoldsIn, Kind, Numbering, dynamic};
 
 /// The path of the release in the releaseRef.
 pub(super) const RELEASE_REF: &[&str] = &["spec", "releaseRef", "name"];
@@ -21,6 +21,8 @@ pub static KIND: Kind = Kind {
     resource: kinds::kind::<ReleasePin>,
     main_field: RELEASE_REF,
     holds: HoldsIn::Field(&["spec", "holds"]),
+    numbering: Numbering::Generation,
+    actions: None,
     capabilities: &[
         Capability::Deploy,
         Capability::Promote,
@@ -54,7 +56,7 @@ fn spec(object: &DynamicObject) -> ReleasePinSpec {
 }
 
 fn content(object: &DynamicObject, at: Timestamp, owned: bool) -> ContentRef {
-    ContentRef::named(spec(object).release_that_counts(at, owned))
+    ContentRef::named(spec(object).release_at(at, owned))
 }
 
 fn detail(object: &DynamicObject, to: &ContentRef) -> Option<Detail> {

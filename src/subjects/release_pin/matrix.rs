@@ -15,6 +15,7 @@ use crate::api::environment::PipelineFault;
 use crate::api::pin::Hold;
 use crate::api::release::Verdict;
 use crate::engine::ownership::GitOps;
+use crate::engine::production;
 use crate::engine::world::{Freshness, Key, Source, World};
 use crate::subjects::release_pin::rows::{Move, Pin};
 
@@ -96,7 +97,10 @@ impl Columns {
                 name: Arc::clone(name),
             };
             let environment = world.environment(&key);
-            environment.is_some_and(|environment| environment.spec.is_production)
+            environment.map_or_else(
+                || production::is_production(name),
+                |environment| environment.spec.is_production,
+            )
         });
         let first = self.names.iter().map(|name| {
             let firsts = firsts.as_ref();

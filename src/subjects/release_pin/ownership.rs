@@ -13,5 +13,5 @@ pub const OF_RELEASE: &[&str] = &["f:spec"];
 /// Returns the effective release of a ReleasePin at `now`, also if a GitOps tool owns the ReleasePin.
 pub fn effective_release(pin: &ReleasePin, now: Timestamp) -> &str {
     let owned = gitops(&pin.metadata, OF_PIN).is_some();
-    pin.spec.release_that_counts(now, owned)
+    pin.spec.release_at(now, owned)
 }

@@ -250,7 +250,10 @@ impl State {
 
     /// Returns the release that was effective at a time in this state.
     fn release(&self, moment: Timestamp, owned: bool) -> Option<&str> {
-        let active = self.holds.iter().filter(|hold| hold.counts(moment, owned));
+        let active = self
+            .holds
+            .iter()
+            .filter(|hold| hold.is_effective(moment, owned));
         pin::fixed(active).or(self.reference.as_deref())
     }
 }

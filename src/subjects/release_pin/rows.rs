@@ -183,7 +183,7 @@ impl Pin {
         let owned = self.gitops.is_some();
         self.holds
             .iter()
-            .filter(move |hold| hold.counts(now, owned))
+            .filter(move |hold| hold.is_effective(now, owned))
     }
 
     /// Returns every release that the ReleasePin names, including those of expired holds.

@@ -225,7 +225,7 @@ pub(super) fn ended(world: &World, fact: &PinFact, now: Timestamp) -> Option<Str
     let owned = pin.is_some_and(|pin| pin.gitops.is_some());
     let before = pin.map(|pin| pin.effective_release(now));
     let planned = from.as_deref();
-    let active = holds.iter().filter(|hold| hold.counts(now, owned));
+    let active = holds.iter().filter(|hold| hold.is_effective(now, owned));
     let after = pin::fixed(active).unwrap_or(release_ref);
     let name = &key.name;
     match (before, planned) {

@@ -7,10 +7,12 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
+use crate::api::pin::Hold;
 use crate::engine::world::{Key, Labels, World};
 use crate::subjects::release_pin::matrix::{self, Cell, Columns, Health};
 use crate::subjects::release_pin::past::Recorded;
 use crate::subjects::release_pin::rows::{Pin, ReleaseRow, SnapshotRow};
+use crate::subjects::{self, workload};
 
 /// The largest size of a row's text in bytes; the rest of hostile names is cut off.
 const TEXT: usize = 16 * 1024;
@@ -105,62 +107,83 @@ struct Span {
 impl Facts {
     /// Returns the facts of a component, from its cells in the matrix.
     pub fn of_component(view: &View<'_>, component: &Key) -> Self {
-        let mut action_plan = ActionPlan::default();
-        action_plan.text.add(&component.name);
+        let mut builder = Builder::default();
+        builder.text.add(&component.name);
         for pin in view.world.pins_of(component) {
-            action_plan.pin(view, component, pin, true);
+            builder.pin(view, component, pin, true);
         }
         let newest = view.world.releases_of(component).next();
-        if action_plan.places.is_empty()
+        if builder.places.is_empty()
             && let Some(newest) = newest
         {
-            action_plan.facts.summary.changed = Some(newest.created);
+            builder.facts.summary.changed = Some(newest.created);
         }
-        action_plan.finish()
+        builder.finish()
+    }
+
+    /// Returns the facts of a workload, from its cell in the matrix.
+    pub fn of_workload(view: &View<'_>, row: &workload::rows::Row) -> Self {
+        let mut builder = Builder::default();
+        builder.text.add(&row.key.name);
+        builder.labels(&row.labels);
+        let name = workload::matrix::column(view.world, &row.key.namespace);
+        let column = view.columns.position(name);
+        let cell = column.and_then(|column| {
+            let cell = subjects::matrix::cell(view.world, view.columns, &row.key, column, view.now);
+            Some((column, cell?))
+        });
+        if let Some((column, cell)) = cell {
+            let release = builder.text.add(cell.release);
+            let mut active = row.holds.iter().filter(|hold| hold.is_active(view.now));
+            let mine = active.any(|hold| hold.owner == view.user);
+            builder.cell(column, &cell, release, release, mine);
+            builder.ends(&row.holds, view.now);
+        }
+        builder.finish()
     }
 
     /// Returns the facts of a component at a past time; `cells` has one cell per column.
     pub fn of_past(component: &Key, cells: &[Recorded<'_>]) -> Self {
-        let mut action_plan = ActionPlan::default();
-        action_plan.text.add(&component.name);
+        let mut builder = Builder::default();
+        builder.text.add(&component.name);
         for (column, recorded) in cells.iter().enumerate() {
             let Recorded::Ran(cell) = recorded else {
                 continue;
             };
-            let release = action_plan.text.add(cell.release);
-            let version = action_plan.text.add(cell.version);
-            action_plan.work_tree(column, cell, release, version, false);
+            let release = builder.text.add(cell.release);
+            let version = builder.text.add(cell.version);
+            builder.cell(column, cell, release, version, false);
         }
-        action_plan.finish()
+        builder.finish()
     }
 
     /// Returns the facts of a ReleasePin.
     pub fn of_pin(view: &View<'_>, pin: &Pin) -> Self {
-        let mut action_plan = ActionPlan::default();
-        action_plan.text.add(&pin.key.name);
-        action_plan.text.add(&pin.component);
+        let mut builder = Builder::default();
+        builder.text.add(&pin.key.name);
+        builder.text.add(&pin.component);
         let component = Key {
             namespace: pin.key.namespace.clone(),
             name: pin.component.clone(),
         };
-        action_plan.pin(view, &component, pin, false);
-        action_plan.finish()
+        builder.pin(view, &component, pin, false);
+        builder.finish()
     }
 
     /// Returns the facts of a release, from the environments in which it is effective.
     pub fn of_release(view: &View<'_>, release: &ReleaseRow) -> Self {
-        let mut action_plan = ActionPlan::default();
-        let name = action_plan.text.add(&release.key.name);
-        let version = action_plan
+        let mut builder = Builder::default();
+        let name = builder.text.add(&release.key.name);
+        let version = builder
             .text
             .add(release.version.as_deref().unwrap_or_default());
-        action_plan
+        builder
             .text
             .add(release.component.as_deref().unwrap_or_default());
-        action_plan
+        builder
             .text
             .add(release.images.as_deref().unwrap_or_default());
-        action_plan.labels(&release.labels);
+        builder.labels(&release.labels);
         let bad = release.mark == Some(crate::api::release::Verdict::Bad);
         let pins = view.world.pins_naming(&release.key);
         let pins = pins.filter_map(|pin| {
@@ -169,7 +192,7 @@ impl Facts {
         });
         for (pin, column) in pins {
             // This release may become effective when a hold ends, or stop being effective.
-            action_plan.ends(pin, view.now);
+            builder.ends(&pin.holds, view.now);
             if pin.effective_release(view.now) != &*release.key.name {
                 continue;
             }
@@ -178,10 +201,10 @@ impl Facts {
                 name: pin.component.clone(),
             };
             let cell = matrix::glance(view.world, view.columns, &component, column, pin, view.now);
-            action_plan.place(view, column, pin, &cell, name, version);
+            builder.place(view, column, pin, &cell, name, version);
         }
-        if action_plan.places.is_empty() {
-            action_plan.places.push(Place {
+        if builder.places.is_empty() {
+            builder.places.push(Place {
                 column: NOWHERE,
                 behind: None,
                 release: name,
@@ -192,20 +215,20 @@ impl Facts {
                 mine: false,
             });
         }
-        let summary = &mut action_plan.facts.summary;
+        let summary = &mut builder.facts.summary;
         summary.changed = Some(release.created);
         summary.size = release.size.unwrap_or_default();
-        action_plan.finish()
+        builder.finish()
     }
 
     /// Returns the facts of a snapshot.
     pub fn of_snapshot(view: &View<'_>, snapshot: &SnapshotRow) -> Self {
-        let mut action_plan = ActionPlan::default();
-        action_plan.text.add(&snapshot.key.name);
-        action_plan.text.add(&snapshot.component);
-        action_plan.labels(&snapshot.labels);
+        let mut builder = Builder::default();
+        builder.text.add(&snapshot.key.name);
+        builder.text.add(&snapshot.component);
+        builder.labels(&snapshot.labels);
         let column = view.columns.position(&snapshot.environment);
-        action_plan.places.push(Place {
+        builder.places.push(Place {
             column: column
                 .and_then(|at| u16::try_from(at).ok())
                 .unwrap_or(NOWHERE),
@@ -217,19 +240,19 @@ impl Facts {
             bad: false,
             mine: false,
         });
-        let summary = &mut action_plan.facts.summary;
+        let summary = &mut builder.facts.summary;
         summary.changed = Some(snapshot.created);
         summary.size = snapshot.size.unwrap_or_default();
-        action_plan.finish()
+        builder.finish()
     }
 
     /// Returns the facts of a row that is not an object of the read model: only texts to search in.
     pub fn of_texts<'t>(texts: impl IntoIterator<Item = &'t str>) -> Self {
-        let mut action_plan = ActionPlan::default();
+        let mut builder = Builder::default();
         for text in texts {
-            action_plan.text.add(&crate::text::line(text));
+            builder.text.add(&crate::text::line(text));
         }
-        action_plan.finish()
+        builder.finish()
     }
 
     /// Returns the column that needs attention first: a fault in production, then the worst health.
@@ -282,14 +305,14 @@ impl Facts {
 
 /// The facts of a row while they are collected.
 #[derive(Default)]
-struct ActionPlan {
+struct Builder {
     text: Text,
     places: Vec<Place>,
     labels: Vec<Labels>,
     facts: Facts,
 }
 
-impl ActionPlan {
+impl Builder {
     fn labels(&mut self, labels: &Labels) {
         if !labels.is_empty() && !self.labels.contains(labels) {
             self.labels.push(labels.clone());
@@ -332,17 +355,14 @@ impl ActionPlan {
             active.any(|hold| hold.owner == view.user)
         };
         let mine = pin.changed_by.as_deref() == Some(view.user) || held_by_me();
-        self.work_tree(column, cell, release, version, mine);
-        self.ends(pin, view.now);
+        self.cell(column, cell, release, version, mine);
+        self.ends(&pin.holds, view.now);
     }
 
-    /// Records the end of the next hold of a ReleasePin.
-    fn ends(&mut self, pin: &Pin, now: Timestamp) {
+    /// Records the end of the next hold.
+    fn ends(&mut self, holds: &[Hold], now: Timestamp) {
         let summary = &mut self.facts.summary;
-        let ends = pin
-            .holds
-            .iter()
-            .filter_map(|hold| Some(hold.until.as_ref()?.0));
+        let ends = holds.iter().filter_map(|hold| Some(hold.until.as_ref()?.0));
         let next = ends.filter(|end| *end > now).min();
         summary.expires = match (summary.expires, next) {
             (Some(one), Some(other)) => Some(one.min(other)),
@@ -351,14 +371,7 @@ impl ActionPlan {
     }
 
     /// Adds a cell, and updates the values for sorting.
-    fn work_tree(
-        &mut self,
-        column: usize,
-        cell: &Cell<'_>,
-        release: Span,
-        version: Span,
-        mine: bool,
-    ) {
+    fn cell(&mut self, column: usize, cell: &Cell<'_>, release: Span, version: Span, mine: bool) {
         let small = |number: usize| u16::try_from(number).unwrap_or(u16::MAX - 1);
         let health = cell.health();
         let place = Place {

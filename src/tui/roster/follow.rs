@@ -9,12 +9,13 @@ use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source, World};
 use crate::subjects::release_pin::matrix::Columns;
 use crate::subjects::release_pin::past::Past;
+use crate::subjects::{matrix, workload};
 use crate::tui::filter::{Facts, Matcher, View};
 
 impl Roster {
     /// Rebuilds all rows; the selection and the marks stay on objects that still exist.
     pub fn rebuild(&mut self, world: &World, now: Timestamp) {
-        let columns = Columns::of(world, self.namespace.as_deref());
+        let columns = self.columns_of(world);
         let keys = self.keys(world).into_iter();
         let rows = keys.filter_map(|key| {
             let facts = self.facts(world, &columns, &key, now)?;
@@ -54,6 +55,7 @@ impl Roster {
         self.matcher = Matcher::new(&self.filter, self.columns.names());
         self.rows.clear();
         self.free.clear();
+        self.workloads = 0;
         self.slots.clear();
         self.order.clear();
         self.shown.clear();
@@ -160,14 +162,22 @@ impl Roster {
     /// Returns whether the environments or their order differ from those of the current rows.
     fn changes_columns(&self, world: &World, source: Source, key: &Key) -> bool {
         match source {
-            Source::ENVIRONMENTS | Source::PIPELINES => {
-                Columns::of(world, self.namespace.as_deref()) != self.columns
-            }
+            Source::ENVIRONMENTS | Source::PIPELINES => self.columns_of(world) != self.columns,
             Source::RELEASE_PINS => {
                 let environment = world.pin(key).map(|pin| &pin.environment);
                 environment.is_some_and(|name| self.columns.position(name).is_none())
             }
-            _ => false,
+            _ => world.workload_of(source, key).is_some_and(|row| {
+                let column = workload::matrix::column(world, &row.key.namespace);
+                self.columns.position(column).is_none()
+            }),
+        }
+    }
+
+    fn columns_of(&self, world: &World) -> Columns {
+        match self.kind {
+            Kind::Components => matrix::columns(world, self.namespace.as_deref()),
+            _ => Columns::of(world, self.namespace.as_deref()),
         }
     }
 
@@ -204,7 +214,7 @@ impl Roster {
 
     fn keys(&self, world: &World) -> Vec<Key> {
         let all: Vec<&Key> = match self.kind {
-            Kind::Components => world.components().collect(),
+            Kind::Components => matrix::keys(world).collect(),
             Kind::Releases => world.all_releases().map(|row| &row.key).collect(),
             Kind::Pins => world.all_pins().map(|row| &row.key).collect(),
             Kind::Snapshots => world.all_snapshots().map(|row| &row.key).collect(),
@@ -225,9 +235,12 @@ impl Roster {
             now,
         };
         match self.kind {
-            Kind::Components => world
-                .has_component(key)
-                .then(|| Facts::of_component(&view, key)),
+            Kind::Components => match world.workload(key) {
+                Some(row) => Some(Facts::of_workload(&view, row)),
+                None => world
+                    .has_component(key)
+                    .then(|| Facts::of_component(&view, key)),
+            },
             Kind::Releases => Some(Facts::of_release(&view, world.release(key)?)),
             Kind::Pins => Some(Facts::of_pin(&view, world.pin(key)?)),
             Kind::Snapshots => Some(Facts::of_snapshot(&view, world.snapshot(key)?)),

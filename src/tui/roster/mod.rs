@@ -131,6 +131,8 @@ pub struct Roster {
     columns: Columns,
     rows: Vec<Option<Row>>,
     free: Vec<Slot>,
+    /// The number of rows whose name has a kind.
+    workloads: usize,
     slots: HashMap<Key, Slot>,
     /// All rows, sorted.
     order: Vec<Slot>,
@@ -157,6 +159,7 @@ impl Roster {
             columns: Columns::default(),
             rows: Vec::new(),
             free: Vec::new(),
+            workloads: 0,
             slots: HashMap::new(),
             order: Vec::new(),
             shown: Vec::new(),
@@ -398,6 +401,7 @@ impl Roster {
         let shown = self.matcher.keeps(&facts, is_marked);
         self.totals.count(&facts.summary, usize::saturating_add);
         let expires = facts.summary.expires;
+        self.workloads += usize::from(has_kind(&key));
         let row = Some(Row {
             key: key.clone(),
             facts,
@@ -450,6 +454,7 @@ impl Roster {
             return;
         };
         self.free.push(slot);
+        self.workloads -= usize::from(has_kind(&row.key));
         self.slots.remove(&row.key);
         self.marked.remove(&row.key);
         let summary = &row.facts.summary;
@@ -497,6 +502,19 @@ impl Roster {
             self.select_near(stood.unwrap_or_default());
         }
         true
+    }
+}
+
+/// Returns whether the name of a row has its kind, such as `deploy/web`.
+fn has_kind(key: &Key) -> bool {
+    key.name.contains('/')
+}
+
+/// What the rows are.
+impl Roster {
+    /// Returns whether a row is a workload: the name of such a row has its kind.
+    pub fn has_workloads(&self) -> bool {
+        self.workloads > 0
     }
 }
 

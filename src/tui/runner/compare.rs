@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use super::Session;
 use crate::api::environment::Reach;
 use crate::connect::explain;
+use crate::engine::compare::{Side, Sides};
 use crate::engine::diff;
-use crate::subjects::release_pin::compare::{CompareError, Comparer, Side, Sides};
+use crate::subjects::release_pin::compare::{CompareError, Comparer};
 use crate::subjects::release_pin::revisions::{NoSubject, Subject};
 use crate::tui::effect::{Compare, Compared, Comparison, Half};
 

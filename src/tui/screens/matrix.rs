@@ -17,8 +17,9 @@ use jiff::{SignedDuration, Timestamp};
 use super::Handled;
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source, World};
+use crate::subjects;
 use crate::subjects::release_pin::READ_BY_MOVES;
-use crate::subjects::release_pin::matrix::{self, Columns};
+use crate::subjects::release_pin::matrix::Columns;
 use crate::subjects::release_pin::past::Recorded;
 use crate::subjects::release_pin::revisions::Made;
 use crate::subjects::release_pin::rows::Pin;
@@ -131,8 +132,11 @@ impl State {
         ];
         let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
         let parts = parts.map(|(count, word, role)| (format!("{count} {word}"), role));
-        let rows =
-            (totals.rows > 0).then(|| (text::counted(totals.rows, "components"), Role::Muted));
+        let noun = match roster.has_workloads() {
+            true => "rows",
+            false => "components",
+        };
+        let rows = (totals.rows > 0).then(|| (text::counted(totals.rows, noun), Role::Muted));
         let loading = self
             .loading()
             .map(|what| (what.to_owned(), Role::Progressing));
@@ -260,7 +264,7 @@ impl State {
             self.column = column;
         }
         // Before all lists are loaded, a worse cell may still arrive.
-        self.placed = world.are_live(&READ_BY_MOVES) && roster.selected().is_some();
+        self.placed = world.are_known(&READ_BY_MOVES) && roster.selected().is_some();
     }
 
     /// Highlights the ReleasePins that just changed, and shows a notice about changes by others.
@@ -523,7 +527,7 @@ impl State {
         match &self.travel {
             Some(travel) => travel.past.then(world, columns, travel.at).row(component),
             None => {
-                let row = matrix::row(world, columns, component, now).into_iter();
+                let row = subjects::matrix::row(world, columns, component, now).into_iter();
                 row.map(|cell| cell.map_or(Recorded::Nothing, Recorded::Ran))
                     .collect()
             }

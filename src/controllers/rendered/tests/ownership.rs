@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
+use crate::api::builtin::is_builtin;
 use crate::api::labels;
 use crate::api::rendered::RenderedResource;
 use crate::controllers::rendered::apply::{Step, step};
 use crate::controllers::rendered::desired::{Desired, desired, named};
-use crate::controllers::rendered::kinds::{Kind, WELL_KNOWN, is_builtin};
+use crate::controllers::rendered::kinds::{Kind, WELL_KNOWN};
 use crate::controllers::rendered::live::{Live, Owner, Standing, Whole};
 
 fn owner() -> Owner {

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use crate::api::condition::{self, Status};
 use crate::api::rendered::{Health, RenderedReleaseStatus};
 use crate::controllers::rendered::deploy::{Deployed, Found, Pruned};
-use crate::controllers::rendered::health::Verdict;
 use crate::controllers::rendered::kinds::Blind;
 use crate::controllers::rendered::live::Whole;
 use crate::controllers::rendered::status::{after, is_moving, listed};
 use crate::engine::diff::Identity;
+use crate::engine::health::Verdict;
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()

@@ -24,8 +24,8 @@ use crate::api::audit::{Action, ContentRef};
 use crate::api::pin::Hold;
 use crate::api::{labels, names};
 use crate::engine::claim::ClaimOn;
-use crate::engine::plan::{Asked, Change, Expected, Fact, Field, Plan};
-use crate::engine::subject::SubjectRef;
+use crate::engine::plan::{Asked, Change, Fact, Field, Plan};
+use crate::engine::subject::{Expected, SubjectRef};
 use crate::engine::world::Key;
 
 /// The state of a ReleasePin after a change.
@@ -120,10 +120,12 @@ fn change(rules: Rules<'_>, after: After<'_>) -> Change {
         requires_reason: after.skips_path || spec.is_some_and(|spec| spec.requires_reason()),
         expected: pin.map(|pin| Expected {
             uid: pin.uid.to_string(),
-            generation: pin.generation,
+            number: pin.generation,
+            fields: None,
         }),
         fields,
         claims: claims(&rules, &after),
+        holds_before: pin.map_or_else(Vec::new, |pin| pin.holds.to_vec()),
         holds: after.holds,
         from,
         to: after.to,

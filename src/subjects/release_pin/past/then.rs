@@ -98,7 +98,7 @@ impl<'p> Then<'p> {
         cell.holds = &state.holds;
         let active = state.holds.iter();
         cell.held = active
-            .filter(|hold| hold.counts(self.moment, owned))
+            .filter(|hold| hold.is_effective(self.moment, owned))
             .count();
         cell.since = self.origin(history, release, owned).map(|(state, ended)| {
             let end = ended.map(|(_, end)| end);

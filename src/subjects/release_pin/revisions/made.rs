@@ -43,7 +43,10 @@ impl<'s> Span<'s> {
     /// Returns the effective release at a time of the span; without a time, at the start of the span.
     fn effective(&self, moment: Option<Timestamp>, owned: bool) -> Option<&'s str> {
         let by_holds = |moment: Timestamp| {
-            let active = self.holds.iter().filter(|hold| hold.counts(moment, owned));
+            let active = self
+                .holds
+                .iter()
+                .filter(|hold| hold.is_effective(moment, owned));
             pin::fixed(active).or(self.reference)
         };
         let is_changed = moment.is_some_and(|moment| self.ends(moment, owned).next().is_some());

@@ -295,12 +295,14 @@ fn a_move_whose_entry_is_not_written_yet_is_read_off_the_pin() {
     let mut pin = pin(2, "b", vec![]);
     let operation = Operation {
         id: "op-2".into(),
-        generation: 2,
+        number: 2,
         action: Action::Promote,
         at: Time(at(2)),
         reason: Some("ship".into()),
         from: None,
         to: Some(ContentRef::named("b")),
+        actor: None,
+        holds_before: Vec::new(),
         rendered_hash: None,
         restored_from: None,
     };
@@ -498,12 +500,14 @@ fn the_change_that_made_a_release_effective_is_not_the_newest_change() {
                 let mut pin = pin(2, "b", vec![]);
                 let operation = Operation {
                     id: "op-2".into(),
-                    generation: 2,
+                    number: 2,
                     action: Action::Promote,
                     at: Time(at(2)),
                     reason: None,
                     from: Some(ContentRef::named("a")),
                     to: Some(ContentRef::named("b")),
+                    actor: None,
+                    holds_before: Vec::new(),
                     rendered_hash: None,
                     restored_from: None,
                 };

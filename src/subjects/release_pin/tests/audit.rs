@@ -165,12 +165,14 @@ impl History {
             };
             let operation = Operation {
                 id,
-                generation: pin.metadata.generation.unwrap() + 1,
+                number: pin.metadata.generation.unwrap() + 1,
                 action,
                 at: Time(now),
                 reason: Some("INC-42 | it burns".into()),
                 from: (!from.is_empty()).then(|| identity(&from)),
                 to: Some(identity(pin.spec.effective_release(now))),
+                actor: None,
+                holds_before: Vec::new(),
                 rendered_hash: Some(digest::of_bytes(b"rendered")),
                 restored_from: (action == Action::Rollback).then_some(1),
             };

@@ -8,10 +8,12 @@ use crate::api::audit::Action;
 use crate::api::release::Verdict;
 use crate::engine::world::{Key, World};
 use crate::gitops::tree::LeftOutPin;
+use crate::subjects;
 use crate::subjects::release_pin::matrix::{self, Cell, Columns, Health};
 use crate::subjects::release_pin::past::{Change, Recorded};
 use crate::subjects::release_pin::revisions::Made;
 use crate::subjects::release_pin::rows::Pin;
+use crate::subjects::workload::rows;
 use crate::text;
 use crate::tui::model::TargetInfo;
 use crate::tui::pen::Sheet;
@@ -79,6 +81,9 @@ pub(in crate::tui::screens) fn sentences(
 ) -> Vec<(String, Role)> {
     let (world, target_info) = (scene.world, &scene.model.target_info);
     let environment = columns.names().get(column).map_or("", |name| &**name);
+    if let Some(row) = world.workload(component) {
+        return workload(sheet, scene, (columns, column), row);
+    }
     let cell = matrix::cell(world, columns, component, column, sheet.now);
     let pin = world.pin_of(component, environment);
     let (Some(cell), Some(pin)) = (cell, pin) else {
@@ -105,6 +110,56 @@ pub(in crate::tui::screens) fn sentences(
         Role::Muted,
     ));
     said.push((made_of(&cell, world, component, pin), Role::Muted));
+    said
+}
+
+/// Describes the cell of a workload in full sentences.
+fn workload(
+    sheet: &Sheet<'_>,
+    scene: &Scene<'_>,
+    (columns, column): (&Columns, usize),
+    row: &rows::Row,
+) -> Vec<(String, Role)> {
+    let (world, target_info) = (scene.world, &scene.model.target_info);
+    let Some(cell) = subjects::matrix::cell(world, columns, &row.key, column, sheet.now) else {
+        let environment = columns.names().get(column).map_or("", |name| &**name);
+        let words = format!("{} does not exist in {environment}.", row.key.name);
+        return vec![(words, Role::Muted)];
+    };
+    let current = subjects::workload::matrix::current(world, row);
+    let since = cell.since.map(|since| target_info.clock(since, sheet.now));
+    let mut what = match current {
+        Some(current) => format!("Revision {}: {}", current.number, current.images),
+        None => row.images.to_string(),
+    };
+    what += &since
+        .map(|since| format!(", created {since}"))
+        .unwrap_or_default();
+    if row.paused {
+        what += "; its rollouts are paused";
+    }
+    if let Some(tool) = row.gitops {
+        what += &format!("; {} owns it", tool.name());
+    }
+    let mut said = vec![(what + ".", Role::Text)];
+    let role = match cell.health() {
+        Health::Ready => None,
+        Health::Progressing => Some(Role::Progressing),
+        Health::Unknown => Some(Role::Unknown),
+        Health::Missing | Health::Degraded => Some(Role::Degraded),
+    };
+    if let Some(role) = role {
+        said.push((failure(cell.health(), ("", &row.why)), role));
+    }
+    said.extend(holds(&cell, target_info, sheet.now));
+    let back = match &cell.good {
+        Some(good) => format!(
+            "A rollback restores {}; Kubernetes does not record whether it was healthy.",
+            good.label
+        ),
+        None => "No older revision with another template is stored.".to_owned(),
+    };
+    said.push((back, Role::Muted));
     said
 }
 

@@ -135,7 +135,7 @@ impl Outcome {
                 .iter()
                 .filter(|change| !change.unchanged);
             let rolling = changed.map(|change| {
-                let revision = change.generation().unwrap_or_default() + 1;
+                let revision = change.number().unwrap_or_default() + 1;
                 Rolling::new(change.key(), revision, &change.to.name)
             });
             self.rolling.extend(rolling);

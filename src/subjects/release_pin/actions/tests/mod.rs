@@ -998,7 +998,7 @@ fn what_is_newly_named_is_claimed() {
     let claimed: Vec<&str> = change.claims.iter().map(|claim| &*claim.key.name).collect();
     assert_eq!(claimed, ["cart-1"]);
     assert_eq!(change.to.hash.as_deref(), Some("hash-cart-1"));
-    assert_eq!(change.generation(), Some(3));
+    assert_eq!(change.number(), Some(3));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Subjects: the objects that have revisions. A folder of `subjects` describes each kind of them as data.
 
+pub mod command;
+
 use std::fmt;
 
 use jiff::Timestamp;
@@ -9,9 +11,11 @@ use kube::core::ApiResource;
 use serde::Serialize;
 use serde_json::Value;
 
+use self::command::Actions;
 use super::world::Key;
 use crate::api::audit::{ContentRef, Detail};
-use crate::api::pin::Hold;
+use crate::api::operation::{self, Operation};
+use crate::api::{digest, pin::Hold};
 
 /// A kind of subject: the values and functions that differ between kinds.
 pub struct Kind {
@@ -25,6 +29,10 @@ pub struct Kind {
     pub main_field: &'static [&'static str],
     /// Where an object keeps its holds.
     pub holds: HoldsIn,
+    /// How the changes of an object are numbered.
+    pub numbering: Numbering,
+    /// The functions of a kind that plans through the engine; None for a kind with its own planner.
+    pub actions: Option<Actions>,
     /// The verbs that work on this kind.
     pub capabilities: &'static [Capability],
     /// Returns the content of an object at a time, for the audit entry of a change that no operation
@@ -45,6 +53,32 @@ pub enum HoldsIn {
     Field(&'static [&'static str]),
     /// In an annotation, as JSON.
     Annotation(&'static str),
+}
+
+/// How the changes of an object are numbered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbering {
+    /// By the generation: every change of the spec is a revision.
+    Generation,
+    /// By an annotation that bowline increments with each of its changes. Other programs change such an object
+    /// all the time, for example an autoscaler its replicas; only a change of `fields` conflicts with a plan.
+    Annotation {
+        /// The name of the annotation.
+        name: &'static str,
+        /// The paths of the fields that a plan depends on.
+        fields: &'static [&'static [&'static str]],
+    },
+}
+
+/// The identity and the state of a subject at plan time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// The uid, which differs from the uid of a later subject of the same name.
+    pub uid: String,
+    /// The number of the newest change.
+    pub number: i64,
+    /// The hash of the fields that a plan depends on; None if the number covers every change.
+    pub fields: Option<String>,
 }
 
 /// A verb that a kind of subject supports.
@@ -82,6 +116,44 @@ impl Kind {
         read.unwrap_or_default()
     }
 
+    /// Returns the number of the newest change of an object; None if the object is not stored.
+    pub fn number(&self, object: &DynamicObject) -> Option<i64> {
+        let generation = object.metadata.generation?;
+        Some(match self.numbering {
+            Numbering::Generation => generation,
+            Numbering::Annotation { name, .. } => {
+                let annotations = object.metadata.annotations.as_ref();
+                let number = annotations.and_then(|all| all.get(name));
+                number.and_then(|number| number.parse().ok()).unwrap_or(0)
+            }
+        })
+    }
+
+    /// Returns the state that a plan expects of an object; None if the object is not stored.
+    pub fn expected(&self, object: &DynamicObject) -> Option<Expected> {
+        let fields = match self.numbering {
+            Numbering::Generation => None,
+            Numbering::Annotation { fields, .. } => {
+                let values = fields.iter().map(|path| field(object, path));
+                Some(digest::of(&Value::Array(
+                    values.map(Option::unwrap_or_default).collect(),
+                )))
+            }
+        };
+        Some(Expected {
+            uid: object.metadata.uid.clone()?,
+            number: self.number(object)?,
+            fields,
+        })
+    }
+
+    /// Returns the operation that made the newest change of an object; None if it was another program, or if
+    /// the record is not readable.
+    pub fn operation(&self, object: &DynamicObject) -> Option<Operation> {
+        let operation = operation::of(object, self.name, self.number(object));
+        operation.ok().flatten()
+    }
+
     /// Returns the word for a subject of this kind on the command line, such as `deploy/web`.
     pub fn words(&self, name: &str) -> String {
         format!("{}/{name}", self.prefixes.first().unwrap_or(&self.name))
@@ -116,6 +188,18 @@ impl SubjectRef {
     pub fn new(kind: &'static Kind, key: Key) -> Self {
         Self { kind, key }
     }
+
+    /// Returns the subject as on the command line, such as `deploy/web`.
+    pub fn words(&self) -> String {
+        self.kind.words(&self.key.name)
+    }
+}
+
+/// Returns the value of a field of an object, by its path from the root.
+pub fn field(object: &DynamicObject, path: &[&str]) -> Option<Value> {
+    let mut path = path.iter();
+    let found = path.try_fold(&object.data, |value, step| value.get(step));
+    found.cloned()
 }
 
 /// Returns an object with its type, without the Rust type of its kind.

@@ -9,12 +9,13 @@ mod jobs;
 mod pods;
 #[cfg(test)]
 mod tests;
+pub mod wait;
 mod workloads;
 
 use serde_json::Value;
 
-use super::kinds::is_builtin;
 use crate::api::Object;
+use crate::api::builtin::is_builtin;
 use crate::api::rendered::Health;
 
 /// The health of a resource, and the reason.

@@ -1,0 +1,242 @@
+//! The verbs on a subject that the user names with its kind, as in `deploy/web`: the revisions, the difference of
+//! two revisions, and the changes.
+
+use std::io::IsTerminal;
+use std::time::Instant;
+
+use jiff::Timestamp;
+use kube::api::{Api, DynamicObject};
+
+use super::actions::{Changes, applied, shown};
+use super::connect::{self, Address, Connection, Environment, Options};
+use super::error::{Error, Exit};
+use super::output::Format;
+use super::session::Server;
+use super::{Outcome, confirm};
+use crate::api::rendered::Health;
+use crate::engine::compare::{self, Sides};
+use crate::engine::diff::{self, Diff};
+use crate::engine::health::wait;
+use crate::engine::plan::Plan;
+use crate::engine::revisions::Revisions;
+use crate::engine::subject::command::{Actions, Command, Content, SubjectError, Verb};
+use crate::engine::subject::{Kind, SubjectRef};
+use crate::engine::world::Key;
+use crate::subjects;
+
+/// A subject that the user named, before the namespace is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Named {
+    kind: &'static Kind,
+    name: String,
+}
+
+/// Reads the name of a subject with its kind. None: the word has no kind, or its kind is a ReleasePin.
+pub(super) fn named(word: &str) -> Option<Named> {
+    let (prefix, name) = word.split_once('/')?;
+    let kind = subjects::kinds().find(|kind| kind.prefixes.contains(&prefix))?;
+    (kind.actions.is_some() && !name.is_empty()).then(|| Named {
+        kind,
+        name: name.to_owned(),
+    })
+}
+
+/// Reads the name of a subject if the user named one.
+pub(super) fn named_by(word: Option<&String>) -> Option<Named> {
+    named(word?)
+}
+
+impl Named {
+    fn actions(&self) -> &'static Actions {
+        let actions = self.kind.actions.as_ref();
+        actions.expect("BUG: only kinds with actions are named")
+    }
+
+    async fn connect(
+        &self,
+        options: &Options,
+        environment: &Environment,
+    ) -> Result<(Connection, SubjectRef), Error> {
+        super::kinds::check_name("name", &self.name)?;
+
+        // The kind exists on every cluster: bowline needs no kinds of its own here.
+        let options = Options {
+            kinds: Vec::new(),
+            ..options.clone()
+        };
+        let connection = connect::connect(&options, environment).await?;
+        if connection.repository.is_some() {
+            let message = format!("a repository has no {}", self.kind.words(&self.name));
+            return Err(Error::new(Exit::Usage, message)
+                .with_hint("leave out --repo to use the current context"));
+        }
+        let key = Key::new(&connection.namespace, &self.name);
+        Ok((connection, SubjectRef::new(self.kind, key)))
+    }
+
+    /// Reads the revisions.
+    pub(super) async fn revisions(
+        &self,
+        options: &Options,
+        environment: &Environment,
+        now: Timestamp,
+    ) -> Result<Revisions<Content>, Error> {
+        let (connection, subject) = self.connect(options, environment).await?;
+        let address = Address::of(&connection, options, environment);
+        let found = (self.actions().revisions)(&connection.client, &subject, now).await;
+        found.map_err(|error| failed(error, &address))
+    }
+
+    /// Collects the two sides of a comparison of revisions.
+    pub(super) async fn sides(
+        &self,
+        wanted: (Option<i64>, Option<i64>),
+        options: &Options,
+        environment: &Environment,
+        now: Timestamp,
+    ) -> Result<Sides, Error> {
+        let found = self.revisions(options, environment, now).await?;
+        compare::revisions(&found, wanted, now)
+            .map_err(|error| Error::new(Exit::Failed, error.to_string()))
+    }
+
+    /// Plans a verb, shows the plan, asks for a confirmation, applies the plan and waits for it.
+    pub(super) async fn act(
+        &self,
+        verb: impl FnOnce(Timestamp) -> Result<Verb, Error>,
+        changes: &Changes,
+        options: &Options,
+        environment: &Environment,
+        say: &mut dyn FnMut(String),
+    ) -> Result<Outcome, Error> {
+        let (mut connection, subject) = self.connect(options, environment).await?;
+        let address = Address::of(&connection, options, environment);
+        let server = Server::ask(&connection, say).await?;
+        let asked = server.asked(&connection, changes.reason.clone());
+        let verb = verb(asked.now)?;
+        let command = Command { subject, verb };
+        let planned = (self.actions().plan)(&connection.client, &command, &asked).await;
+        let planned = planned.map_err(|error| failed(error, &address))?;
+        planned.notes.into_iter().for_each(&mut *say);
+        let plan = planned.plan;
+        for change in &plan.changes {
+            change
+                .warnings
+                .iter()
+                .for_each(|warning| say(format!("warning: {warning}")));
+        }
+        if let Some(environment) = plan.lacks_reason() {
+            let lacks = format!("{environment} requires a reason for every change");
+            match changes.dry_run {
+                true => say(format!("{lacks}; without --reason bowline refuses it")),
+                false => return Err(Error::new(Exit::Refused, lacks).with_hint("add --reason")),
+            }
+        }
+        let shown: Vec<Option<Diff>> = planned.objects.iter().map(difference).collect();
+        let is_changing = plan.changing().next().is_some();
+        if changes.dry_run {
+            let text = shown::planned(&plan, &shown, None, changes.output);
+            return Ok(match is_changing {
+                false => Outcome::done(text),
+                true => Outcome::changes(text),
+            });
+        }
+        if is_changing && !changes.yes {
+            confirmed(&plan, &shown)?;
+            connection = connection.for_confirmed_plan();
+        }
+        let clock = server.clock();
+        let became = applied::apply(&connection.client, &plan, &clock, &address, say).await;
+        let exit = match changes.wait && became.exit == Exit::Done {
+            true => self.wait(&connection, &command.subject, changes, say).await,
+            false => became.exit,
+        };
+        let text = shown::done(&plan, &shown, &became, None, changes.output);
+        Ok(Outcome::ending(text, exit).made())
+    }
+
+    /// Waits until the rollout is healthy. The change was made, whatever happens here.
+    async fn wait(
+        &self,
+        connection: &Connection,
+        subject: &SubjectRef,
+        changes: &Changes,
+        say: &mut dyn FnMut(String),
+    ) -> Exit {
+        let api: Api<DynamicObject> = Api::namespaced_with(
+            connection.client.clone(),
+            &subject.key.namespace,
+            &(self.kind.resource)(),
+        );
+        let name = subject.words();
+        let shows = std::io::stderr().is_terminal();
+        let mut told = String::new();
+        let mut progress = |verdict: &crate::engine::health::Verdict| {
+            let line = verdict.message.clone().unwrap_or_default();
+            if shows && told != line {
+                eprintln!("{name}: {}", crate::text::line(&line));
+                told = line;
+            }
+        };
+        let settled = wait::settled(api, &subject.key.name, self.kind.name, &mut progress);
+        let why = match tokio::time::timeout(changes.timeout, settled).await {
+            Ok(Some(verdict)) if verdict.health == Health::Healthy => return Exit::Done,
+            Ok(Some(verdict)) => {
+                format!(
+                    "its rollout failed: {}",
+                    verdict.message.unwrap_or_default()
+                )
+            }
+            Ok(None) => "it was deleted".to_owned(),
+            Err(_) => "it is not ready in time".to_owned(),
+        };
+        say(format!(
+            "error: the change was made, but {why}: {}",
+            subject.words()
+        ));
+        Exit::Failed
+    }
+}
+
+/// Returns the difference of a changed object; None if the object stays as it is.
+fn difference([before, after]: &[serde_json::Value; 2]) -> Option<Diff> {
+    let options = diff::Options {
+        lines: true,
+        deadline: Instant::now().checked_add(std::time::Duration::from_secs(10)),
+        ..diff::Options::default()
+    };
+    let one = std::slice::from_ref;
+    (before != after).then(|| diff::diff(one(before), one(after), &options))
+}
+
+/// Asks on a terminal; without one, only a change of production needs `--yes`.
+fn confirmed(plan: &Plan, shown: &[Option<Diff>]) -> Result<(), Error> {
+    let production = plan.production();
+    if !confirm::can_ask() {
+        return match production {
+            None => Ok(()),
+            Some(change) => Err(confirm::production_unconfirmed(&change.environment)),
+        };
+    }
+    let wanted = production.map_or("y", |change| change.environment.as_str());
+    confirm::ask(&shown::planned(plan, shown, None, Format::Table), wanted)
+}
+
+/// Translates an error, with the next step. The commands name the target.
+fn failed(error: SubjectError, address: &Address) -> Error {
+    let message = error.to_string();
+    match error {
+        SubjectError::Target(error) => error.into(),
+        SubjectError::Denied(_) => Error::new(Exit::NotAllowed, message),
+        SubjectError::Missing { .. } => Error::new(Exit::Failed, message)
+            .with_hint(address.bowline("bowline get deployments,statefulsets,daemonsets")),
+        SubjectError::Revision(_) => Error::new(Exit::Failed, message),
+        SubjectError::Refused { hint, .. } => match hint {
+            Some(hint) if hint.starts_with("bowline ") => {
+                Error::new(Exit::Refused, message).with_hint(address.bowline(&hint))
+            }
+            Some(hint) => Error::new(Exit::Refused, message).with_hint(hint),
+            None => Error::new(Exit::Refused, message),
+        },
+    }
+}

@@ -1,0 +1,129 @@
+//! Commands on one subject, for every kind that plans through the engine: read its revisions, roll it back,
+//! pin and unpin it, undo the last action.
+//!
+//! The folder of a kind provides two functions, and both front ends call them through [`Actions`].
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use kube::Client;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::SubjectRef;
+use crate::connect::explain;
+use crate::engine::plan::{Asked, Plan};
+use crate::engine::revisions::{NoRevision, Revisions};
+
+/// The functions of a kind that plans through the engine.
+pub struct Actions {
+    /// Reads the revisions of a subject.
+    pub revisions: for<'a> fn(
+        &'a Client,
+        &'a SubjectRef,
+        Timestamp,
+    ) -> BoxFuture<'a, Result<Revisions<Content>, SubjectError>>,
+    /// Plans a command.
+    pub plan: for<'a> fn(
+        &'a Client,
+        &'a Command,
+        &'a Asked,
+    ) -> BoxFuture<'a, Result<Planned, SubjectError>>,
+}
+
+/// A command on one subject.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// The subject.
+    pub subject: SubjectRef,
+    /// The verb.
+    pub verb: Verb,
+}
+
+/// A verb with its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// Publish the content of an older revision again.
+    Rollback {
+        /// The revision; None for the default of the kind.
+        to: Option<i64>,
+        /// Whether to place a hold.
+        hold: bool,
+        /// Whether the user accepts that a GitOps tool may undo the change.
+        force: bool,
+    },
+    /// Place a hold.
+    Pin {
+        /// The end of the hold; None for a hold without an end.
+        until: Option<Timestamp>,
+        /// Whether the subject also stops its rollouts.
+        freeze: bool,
+    },
+    /// Remove a hold.
+    Unpin {
+        /// The id of the hold; None for the only hold.
+        hold: Option<String>,
+    },
+    /// Reverse the last action of bowline.
+    Undo,
+}
+
+/// The content of a revision.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Content {
+    /// A short description, such as the images.
+    pub label: String,
+    /// The objects that a diff compares.
+    #[serde(skip)]
+    pub objects: Vec<Value>,
+}
+
+/// A plan, with notes for the user.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// The plan.
+    pub plan: Plan,
+    /// Notes for the user.
+    pub notes: Vec<String>,
+    /// The object before and after each change.
+    pub objects: Vec<[Value; 2]>,
+}
+
+/// The reason why a command on a subject is not possible.
+#[derive(Debug, thiserror::Error)]
+pub enum SubjectError {
+    /// The subject does not exist.
+    #[error("{subject} does not exist in namespace {namespace}")]
+    Missing {
+        /// The subject, as on the command line.
+        subject: String,
+        /// The namespace.
+        namespace: String,
+    },
+    /// A rule refuses the command.
+    #[error("{why}")]
+    Refused {
+        /// The problem.
+        why: String,
+        /// The next step; a command of bowline without the flags of the target.
+        hint: Option<String>,
+    },
+    /// The user has no right to the change.
+    #[error("{0}")]
+    Denied(String),
+    /// A revision does not exist.
+    #[error(transparent)]
+    Revision(#[from] NoRevision),
+    /// A request failed.
+    #[error("{}", explain(.0))]
+    Target(#[from] kube::Error),
+}
+
+impl SubjectError {
+    /// Builds the error of a rule, with the next step.
+    pub fn refused(why: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Refused {
+            why: why.into(),
+            hint: Some(hint.into()),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! An object of a kind that other programs define, with its spec and status as they are.
+
+use std::borrow::Cow;
+use std::fmt::{self, Debug};
+use std::marker::PhantomData;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// An object of a kind `K`. Unknown fields stay, so the hash of a part is the same as at the server.
+#[derive(Clone, Deserialize)]
+pub struct Raw<K> {
+    /// The metadata.
+    #[serde(default)]
+    pub metadata: ObjectMeta,
+    /// The spec.
+    #[serde(default)]
+    pub spec: Value,
+    /// The status.
+    #[serde(default)]
+    pub status: Value,
+    /// The content of a kind that has no spec.
+    #[serde(default)]
+    pub data: Value,
+    /// The number of a kind that has no spec.
+    #[serde(default)]
+    pub revision: i64,
+    #[serde(skip)]
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K> Debug for Raw<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.metadata.name)
+    }
+}
+
+impl<K: Resource<DynamicType = ()>> Resource for Raw<K> {
+    type DynamicType = ();
+    type Scope = K::Scope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        K::kind(&())
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        K::group(&())
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        K::version(&())
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        K::plural(&())
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}

@@ -1,0 +1,510 @@
+//! The actions on a workload: rollback, pin, unpin, undo. Reads the workload and its revisions from the server,
+//! then plans with pure functions.
+//!
+//! Every plan depends on the template of the workload and, for a Deployment, on whether it is paused. The replicas
+//! do not matter: an autoscaler may change them at any time.
+
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::{Api, DynamicObject, PostParams};
+use kube::{Client, ResourceExt};
+use serde_json::Value;
+
+use super::kind::{DEPLOYMENT, PAUSED, TEMPLATE};
+use super::revisions::{Stored, Workload, manifest};
+use super::template;
+use crate::api::audit::Action;
+use crate::api::labels;
+use crate::api::pin::Hold;
+use crate::engine::audit;
+use crate::engine::ownership::{GitOps, gitops};
+use crate::engine::plan::{Asked, Change, Field, Plan};
+use crate::engine::production::{Place, place};
+use crate::engine::subject::command::{Command, Planned, SubjectError, Verb};
+use crate::engine::subject::{SubjectRef, field};
+
+/// The path of the template in managed fields.
+pub(super) const OF_TEMPLATE: &[&str] = &["f:spec", "f:template"];
+
+/// Plans a command.
+pub async fn plan(
+    client: &Client,
+    command: &Command,
+    asked: &Asked,
+) -> Result<Planned, SubjectError> {
+    let subject = &command.subject;
+    let workload = Workload::read(client, subject).await?;
+    let place = place(client, &subject.key.namespace).await;
+    allowed(client, subject, &place).await?;
+    let mut planner = Planner::new(subject, &workload, &place, asked);
+    let mut planned = planner.plan(&command.verb)?;
+    if !audit::has_entries(client).await {
+        planned.notes.push(
+            "this cluster has no AuditEntries: bowline records the change in an annotation of the object and as an Event"
+                .to_owned(),
+        );
+    }
+    Ok(planned)
+}
+
+/// Refuses a change that the user has no right to. A server that does not answer the question decides when the
+/// change is made.
+async fn allowed(client: &Client, subject: &SubjectRef, place: &Place) -> Result<(), SubjectError> {
+    let resource = (subject.kind.resource)();
+    let mut questions = vec![ResourceAttributes {
+        group: Some(resource.group),
+        resource: Some(resource.plural.clone()),
+        verb: Some("patch".to_owned()),
+        namespace: Some(subject.key.namespace.to_string()),
+        name: Some(subject.key.name.to_string()),
+        ..ResourceAttributes::default()
+    }];
+    questions.extend(
+        place
+            .environment
+            .as_ref()
+            .map(|(namespace, name)| ResourceAttributes {
+                group: Some("openchoreo.dev".to_owned()),
+                resource: Some("environments".to_owned()),
+                verb: Some("promote".to_owned()),
+                namespace: Some(namespace.clone()),
+                name: Some(name.clone()),
+                ..ResourceAttributes::default()
+            }),
+    );
+    let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
+    for question in questions {
+        let (verb, resource) = (question.verb.clone(), question.resource.clone());
+        let review = SelfSubjectAccessReview {
+            spec: SelfSubjectAccessReviewSpec {
+                resource_attributes: Some(question),
+                ..SelfSubjectAccessReviewSpec::default()
+            },
+            ..SelfSubjectAccessReview::default()
+        };
+        let answer = reviews.create(&PostParams::default(), &review).await;
+        if let Ok(answer) = answer
+            && answer.status.is_some_and(|status| !status.allowed)
+        {
+            return Err(SubjectError::Denied(format!(
+                "cannot change {} in {}: no role grants you the verb {} on {}",
+                subject.words(),
+                place.name,
+                verb.unwrap_or_default(),
+                resource.unwrap_or_default()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Plans commands on one workload. Pure.
+struct Planner<'a> {
+    subject: &'a SubjectRef,
+    workload: &'a Workload,
+    place: &'a Place,
+    asked: &'a Asked,
+    holds: Vec<Hold>,
+    gitops: Option<GitOps>,
+    fields: Vec<Field>,
+    notes: Vec<String>,
+    warnings: Vec<String>,
+}
+
+impl<'a> Planner<'a> {
+    fn new(
+        subject: &'a SubjectRef,
+        workload: &'a Workload,
+        place: &'a Place,
+        asked: &'a Asked,
+    ) -> Self {
+        Self {
+            subject,
+            workload,
+            place,
+            asked,
+            holds: subject.kind.holds_of(&workload.object),
+            gitops: gitops(&workload.object.metadata, OF_TEMPLATE),
+            fields: Vec::new(),
+            notes: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    fn plan(&mut self, verb: &Verb) -> Result<Planned, SubjectError> {
+        match verb {
+            Verb::Rollback { to, hold, force } => self.rollback(*to, *hold, *force),
+            Verb::Pin { until, freeze } => self.pin(*until, *freeze),
+            Verb::Unpin { hold } => self.unpin(hold.as_deref()),
+            Verb::Undo => self.undo(),
+        }
+    }
+
+    fn rollback(
+        &mut self,
+        to: Option<i64>,
+        hold: bool,
+        force: bool,
+    ) -> Result<Planned, SubjectError> {
+        let workload = self.workload;
+        let target = match to {
+            Some(number) => self.stored(number)?,
+            None => self.last_good()?,
+        };
+        self.may_move("roll back", force)?;
+        self.restore(target)?;
+        let mut holds = self.holds.clone();
+        if hold {
+            holds.push(self.new_hold(None));
+        }
+        let restored = Some(target.number);
+        Ok(self.planned(Action::Rollback, Some(target), restored, holds, workload))
+    }
+
+    /// Returns the newest revision before the current one with another template that is not marked bad.
+    fn last_good(&mut self) -> Result<&'a Stored, SubjectError> {
+        let workload = self.workload;
+        let current = template::hash(&workload.template());
+        let newest = workload
+            .current()
+            .map_or(i64::MAX, |current| current.number);
+        let mut older =
+            workload.stored.iter().rev().filter(|stored| {
+                stored.number < newest && template::hash(&stored.template) != current
+            });
+        let mut skipped = Vec::new();
+        let found = older.find(|stored| match stored.bad() {
+            Some(why) => {
+                skipped.push(format!("rev {} is skipped: {why}", stored.number));
+                false
+            }
+            None => true,
+        });
+        self.notes.extend(skipped);
+        let name = self.subject.words();
+        let found = found.ok_or_else(|| {
+            SubjectError::refused(
+                format!("{name} has no older revision with another template"),
+                format!("bowline history {name}"),
+            )
+        })?;
+        self.notes.push(format!(
+            "rev {} is the newest older revision; Kubernetes does not record whether it was healthy",
+            found.number
+        ));
+        Ok(found)
+    }
+
+    fn stored(&self, number: i64) -> Result<&'a Stored, SubjectError> {
+        let mut all = self.workload.stored.iter();
+        let found = all.find(|stored| stored.number == number);
+        let found = found.ok_or_else(|| {
+            let known = self
+                .workload
+                .stored
+                .iter()
+                .map(|stored| stored.number.to_string());
+            crate::engine::revisions::NoRevision::Never {
+                subject: self.subject.words(),
+                number,
+                known: known.collect::<Vec<_>>().join(", "),
+            }
+        })?;
+        match found.bad() {
+            None => Ok(found),
+            Some(why) => Err(SubjectError::Refused {
+                why: format!("rev {number} of {} is {why}", self.subject.words()),
+                hint: None,
+            }),
+        }
+    }
+
+    /// Refuses to change the template of a workload that a GitOps tool owns.
+    fn may_move(&mut self, verb: &str, force: bool) -> Result<(), SubjectError> {
+        let Some(tool) = self.gitops else {
+            return Ok(());
+        };
+        let (name, tool) = (self.subject.words(), tool.name());
+        if !force {
+            return Err(SubjectError::refused(
+                format!(
+                    "cannot {verb} {name}: {tool} owns it and would restore the template of git"
+                ),
+                format!(
+                    "revert the change in git; or suspend {tool} for it and add --force with --reason"
+                ),
+            ));
+        }
+        if self.asked.reason.is_none() {
+            return Err(SubjectError::refused(
+                format!("cannot {verb} {name} with --force without a reason: {tool} owns it"),
+                "add --reason".to_owned(),
+            ));
+        }
+        self.warnings.push(format!(
+            "{tool} owns {name} and may restore the template of git at its next sync"
+        ));
+        Ok(())
+    }
+
+    /// Sets the template of a revision, and resumes a paused Deployment.
+    fn restore(&mut self, target: &Stored) -> Result<(), SubjectError> {
+        if template::hash(&self.workload.template()) == template::hash(&target.template) {
+            return Err(SubjectError::Refused {
+                why: format!(
+                    "{} already has the template of rev {}",
+                    self.subject.words(),
+                    target.number
+                ),
+                hint: None,
+            });
+        }
+        self.fields
+            .push(Field::set(TEMPLATE, target.template.clone()));
+        if self.is_paused() {
+            self.resume();
+            self.notes
+                .push("the Deployment is paused; the rollback resumes it".to_owned());
+        }
+        let strategy = self
+            .workload
+            .object
+            .data
+            .pointer("/spec/updateStrategy/type");
+        if strategy.and_then(Value::as_str) == Some("OnDelete") {
+            self.warnings.push(
+                "its updateStrategy is OnDelete: a pod gets the old template only after somebody deletes the pod"
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+
+    fn is_paused(&self) -> bool {
+        field(&self.workload.object, PAUSED) == Some(Value::Bool(true))
+    }
+
+    fn resume(&mut self) {
+        self.fields.push(removed(PAUSED));
+        if self.frozen_by().is_some() {
+            self.fields
+                .push(removed(&["metadata", "annotations", labels::FROZEN_BY]));
+        }
+    }
+
+    /// Returns the id of the hold that paused the Deployment.
+    fn frozen_by(&self) -> Option<&'a String> {
+        self.workload.object.annotations().get(labels::FROZEN_BY)
+    }
+
+    fn new_hold(&self, until: Option<jiff::Timestamp>) -> Hold {
+        Hold {
+            id: self.asked.hold_id(),
+            owner: self.asked.user.clone(),
+            reason: self.asked.reason.clone(),
+            since: Time(self.asked.now),
+            until: until.map(Time),
+            release: None,
+        }
+    }
+
+    fn pin(
+        &mut self,
+        until: Option<jiff::Timestamp>,
+        freeze: bool,
+    ) -> Result<Planned, SubjectError> {
+        let name = self.subject.words();
+        if freeze {
+            self.freeze(&name)?;
+        }
+        if until.is_some_and(|until| until <= self.asked.now) {
+            self.warnings
+                .push("the hold ends in the past, so it has no effect".to_owned());
+        }
+        self.notes.push(
+            "the verbs of bowline obey this hold; kubectl and other tools do not know it"
+                .to_owned(),
+        );
+        let mut holds = self.holds.clone();
+        holds.push(self.new_hold(until));
+        Ok(self.planned(Action::Pin, None, None, holds, self.workload))
+    }
+
+    /// Pauses a Deployment whose rollout is complete.
+    fn freeze(&mut self, name: &str) -> Result<(), SubjectError> {
+        if self.subject.kind != &DEPLOYMENT {
+            return Err(SubjectError::Refused {
+                why: format!("cannot freeze {name}: only a Deployment can be paused"),
+                hint: Some(format!("bowline pin {name}")),
+            });
+        }
+        let health = self.workload.health();
+        if health.health != crate::api::rendered::Health::Healthy && !self.is_paused() {
+            let why = health.message.unwrap_or_default();
+            return Err(SubjectError::Refused {
+                why: format!("cannot freeze {name}: its rollout is not complete: {why}"),
+                hint: Some(format!("bowline pin {name}")),
+            });
+        }
+        if !self.is_paused() {
+            self.fields.push(Field::set(PAUSED, true));
+            let by = ["metadata", "annotations", labels::FROZEN_BY];
+            self.fields.push(Field::set(&by, self.asked.hold_id()));
+        }
+        Ok(())
+    }
+
+    fn unpin(&mut self, id: Option<&str>) -> Result<Planned, SubjectError> {
+        let name = self.subject.words();
+        let position = match (id, self.holds.as_slice()) {
+            (Some(id), holds) => holds.iter().position(|hold| hold.id == id),
+            (None, [_]) => Some(0),
+            (None, []) => {
+                return Err(SubjectError::Refused {
+                    why: format!("{name} has no hold"),
+                    hint: None,
+                });
+            }
+            (None, holds) => {
+                let ids: Vec<&str> = holds.iter().map(|hold| hold.id.as_str()).collect();
+                return Err(SubjectError::refused(
+                    format!("{name} has {} holds: {}", holds.len(), ids.join(", ")),
+                    format!("bowline unpin {name} --hold ID"),
+                ));
+            }
+        };
+        let Some(position) = position else {
+            return Err(SubjectError::Refused {
+                why: format!("{name} has no hold {}", id.unwrap_or_default()),
+                hint: None,
+            });
+        };
+        let mut holds = self.holds.clone();
+        let lifted = holds.remove(position);
+        if self.frozen_by() == Some(&lifted.id) && self.is_paused() {
+            self.resume();
+        }
+        Ok(self.planned(Action::Unpin, None, None, holds, self.workload))
+    }
+
+    fn undo(&mut self) -> Result<Planned, SubjectError> {
+        let name = self.subject.words();
+        let last = self.subject.kind.operation(&self.workload.object);
+        let last = last.ok_or_else(|| SubjectError::Refused {
+            why: format!("bowline has not changed {name}, so there is nothing to undo"),
+            hint: None,
+        })?;
+        let hash = |content: &Option<crate::api::audit::ContentRef>| {
+            content.as_ref().and_then(|content| content.hash.clone())
+        };
+        let (from, to) = (hash(&last.from), hash(&last.to));
+        let mut target = None;
+        if from != to {
+            if to != Some(template::hash(&self.workload.template())) {
+                return Err(SubjectError::refused(
+                    format!(
+                        "cannot undo the last {:?} of {name}: another program has changed it since",
+                        last.action
+                    ),
+                    format!("bowline rollback {name} --to-revision N"),
+                ));
+            }
+            self.may_move("undo the last action on", false)?;
+            let mut newest = self.workload.stored.iter().rev();
+            let found = newest.find(|stored| Some(template::hash(&stored.template)) == from);
+            let found = found.ok_or_else(|| SubjectError::refused(
+                format!("cannot undo the last {:?} of {name}: its earlier revision is no longer stored", last.action),
+                format!("bowline history {name}"),
+            ))?;
+            self.restore(found)?;
+            target = Some(found);
+        } else if self.frozen_by() == Some(&hold_of(&last.id)) && self.is_paused() {
+            self.resume();
+        }
+        let restored = target.map(|target| target.number);
+        Ok(self.planned(
+            Action::Undo,
+            target,
+            restored,
+            last.holds_before,
+            self.workload,
+        ))
+    }
+
+    fn planned(
+        &mut self,
+        action: Action,
+        target: Option<&Stored>,
+        restored_from: Option<i64>,
+        holds: Vec<Hold>,
+        workload: &Workload,
+    ) -> Planned {
+        let from = workload.content();
+        let to = target.map_or_else(|| from.clone(), Stored::content);
+        let change = Change {
+            subject: self.subject.clone(),
+            name: self.subject.words(),
+            environment: self.place.name.clone(),
+            is_production: self.place.is_production,
+            requires_reason: self.place.requires_reason,
+            expected: self.subject.kind.expected(&workload.object),
+            unchanged: self.fields.is_empty() && holds == self.holds,
+            fields: std::mem::take(&mut self.fields),
+            holds_before: self.holds.clone(),
+            holds,
+            claims: Vec::new(),
+            from: Some(from),
+            to,
+            restored_from,
+            rendered_hash: None,
+            facts: Vec::new(),
+            warnings: std::mem::take(&mut self.warnings),
+        };
+        let objects = vec![shown(self.subject, &workload.object, &change)];
+        Planned {
+            plan: Plan {
+                action,
+                operation: self.asked.operation.clone(),
+                at: self.asked.now,
+                reason: self.asked.reason.clone(),
+                changes: vec![change],
+            },
+            notes: std::mem::take(&mut self.notes),
+            objects,
+        }
+    }
+}
+
+/// Returns the id of the hold that an operation placed.
+fn hold_of(operation: &str) -> String {
+    crate::engine::plan::hold_id(operation)
+}
+
+fn removed(path: &[&str]) -> Field {
+    Field {
+        path: path.iter().map(|step| (*step).to_owned()).collect(),
+        value: None,
+    }
+}
+
+/// Returns the parts of a workload that a change may touch, before and after it.
+fn shown(subject: &SubjectRef, object: &DynamicObject, change: &Change) -> [Value; 2] {
+    let mut before = manifest(
+        subject,
+        &template::plain(field(object, TEMPLATE).unwrap_or_default()),
+    );
+    if let Some(paused) = field(object, PAUSED) {
+        Field::set(PAUSED, paused).write(&mut before);
+    }
+    let mut after = before.clone();
+    let of_spec = change
+        .fields
+        .iter()
+        .filter(|field| field.path.first().is_some_and(|first| first == "spec"));
+    for field in of_spec {
+        field.write(&mut after);
+    }
+    [before, after]
+}

@@ -1,0 +1,79 @@
+//! Deployments, StatefulSets and DaemonSets as kinds of subjects.
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use kube::core::ApiResource;
+
+use super::{actions, revisions, template};
+use crate::api::audit::ContentRef;
+use crate::api::labels;
+use crate::connect::kinds;
+use crate::engine::subject::command::Actions;
+use crate::engine::subject::{Capability, HoldsIn, Kind, Numbering, field};
+
+/// The path of the pod template.
+pub(super) const TEMPLATE: &[&str] = &["spec", "template"];
+/// The path of the field that stops the rollouts of a Deployment.
+pub(super) const PAUSED: &[&str] = &["spec", "paused"];
+
+/// Deployments.
+pub static DEPLOYMENT: Kind = Kind {
+    numbering: numbering(&[TEMPLATE, PAUSED]),
+    ..workload("Deployment", &["deploy", "deployment"], || {
+        kinds::kind::<Deployment>()
+    })
+};
+
+/// StatefulSets.
+pub static STATEFUL_SET: Kind = workload("StatefulSet", &["sts", "statefulset"], || {
+    kinds::kind::<StatefulSet>()
+});
+
+/// DaemonSets.
+pub static DAEMON_SET: Kind = workload("DaemonSet", &["ds", "daemonset"], || {
+    kinds::kind::<DaemonSet>()
+});
+
+/// All kinds of workloads.
+pub static KINDS: [&Kind; 3] = [&DEPLOYMENT, &STATEFUL_SET, &DAEMON_SET];
+
+const fn workload(
+    name: &'static str,
+    prefixes: &'static [&'static str],
+    resource: fn() -> ApiResource,
+) -> Kind {
+    Kind {
+        name,
+        prefixes,
+        resource,
+        main_field: TEMPLATE,
+        holds: HoldsIn::Annotation(labels::HOLDS),
+        numbering: numbering(&[TEMPLATE]),
+        actions: Some(Actions {
+            revisions: |client, subject, now| Box::pin(revisions::read(client, subject, now)),
+            plan: |client, command, asked| Box::pin(actions::plan(client, command, asked)),
+        }),
+        capabilities: &[Capability::Rollback, Capability::Pin, Capability::Undo],
+        content,
+        detail: |_, _| None,
+        place: |object| (object.name_any(), object.namespace()),
+    }
+}
+
+const fn numbering(fields: &'static [&'static [&'static str]]) -> Numbering {
+    Numbering::Annotation {
+        name: labels::CHANGES,
+        fields,
+    }
+}
+
+fn content(object: &DynamicObject, _: Timestamp, _: bool) -> ContentRef {
+    let template = field(object, TEMPLATE).unwrap_or_default();
+    ContentRef {
+        name: template::images(&template),
+        uid: None,
+        hash: Some(template::hash(&template)),
+    }
+}

@@ -1,0 +1,83 @@
+//! The cells of workloads in the matrix: one row per kind and name, one column per namespace.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::rows::{Revision, Row};
+use crate::api;
+use crate::engine::world::{Key, World};
+use crate::subjects::release_pin::matrix::{Cell, Columns, Good, Health, Progress};
+
+/// Returns the name of the column of a namespace: the environment that names the namespace, or else the namespace
+/// itself.
+pub fn column<'w>(world: &'w World, namespace: &'w Arc<str>) -> &'w str {
+    let mut environments = world.environments_naming(namespace);
+    environments.next().unwrap_or(namespace)
+}
+
+/// Returns the cell of a workload; None if its namespace has another column.
+pub fn cell<'w>(
+    world: &'w World,
+    columns: &Columns,
+    key: &Key,
+    at: usize,
+    now: Timestamp,
+) -> Option<Cell<'w>> {
+    let row = world.workload(key)?;
+    let name = columns.names().get(at)?;
+    if column(world, &row.key.namespace) != &**name {
+        return None;
+    }
+    let current = current(world, row);
+    let health = health(row.health);
+    let (ready, of) = row.pods;
+    let fails = health != Health::Ready;
+    Some(Cell {
+        release: &row.images,
+        version: &row.images,
+        label: &row.images,
+        told: health,
+        missing: false,
+        bad: current.is_some_and(|current| current.bad),
+        progress: fails.then_some(Progress { ready, of }),
+        reason: (fails && !row.why.is_empty()).then_some(("", &*row.why)),
+        behind: None,
+        holds: &row.holds,
+        held: row.holds.iter().filter(|hold| hold.is_active(now)).count(),
+        since: Some(current.map_or(row.created, |current| current.created)),
+        turned: None,
+        gitops: row.gitops,
+        wanted: None,
+        good: good(world, row).map(|good| Good {
+            release: &good.images,
+            label: &good.label,
+            revision: good.number,
+            since: good.created,
+            until: None,
+        }),
+    })
+}
+
+/// Returns the newest revision with the template of the workload.
+pub fn current<'w>(world: &'w World, row: &Row) -> Option<&'w Revision> {
+    let mut newest = world.workload_revisions(row).rev();
+    newest.find(|revision| revision.hash == row.hash)
+}
+
+/// Returns the revision that a rollback restores: the newest older one with another template that is not marked
+/// bad.
+pub fn good<'w>(world: &'w World, row: &Row) -> Option<&'w Revision> {
+    let newest = current(world, row).map_or(i64::MAX, |current| current.number);
+    let mut older = world.workload_revisions(row).rev();
+    older.find(|revision| revision.number < newest && revision.hash != row.hash && !revision.bad)
+}
+
+fn health(health: api::rendered::Health) -> Health {
+    match health {
+        api::rendered::Health::Healthy | api::rendered::Health::Suspended => Health::Ready,
+        api::rendered::Health::Progressing => Health::Progressing,
+        api::rendered::Health::Degraded => Health::Degraded,
+        api::rendered::Health::Unknown => Health::Unknown,
+    }
+}

@@ -1,0 +1,312 @@
+//! The revisions of a workload: its ReplicaSets, or its ControllerRevisions.
+//!
+//! The controllers of Kubernetes copy the annotations of a workload to its newest revision. So a revision that
+//! bowline published says who published it and why, also on a cluster without AuditEntries.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{ControllerRevision, ReplicaSet};
+use kube::api::{Api, DynamicObject, ListParams};
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+
+use super::kind::{DEPLOYMENT, TEMPLATE};
+use super::template;
+use crate::api::audit::{Action, ContentRef};
+use crate::api::labels;
+use crate::api::operation::Operation;
+use crate::api::release::{Mark, Verdict};
+use crate::api::rendered::Health;
+use crate::connect::kinds;
+use crate::engine::health;
+use crate::engine::pages;
+use crate::engine::repeat::repeat;
+use crate::engine::revisions::{Cause, Revision, Revisions, Row, State};
+use crate::engine::subject::command::{Content, SubjectError};
+use crate::engine::subject::{SubjectRef, field};
+use crate::text;
+
+/// The annotation with the number of a ReplicaSet, and of the newest revision of a Deployment.
+pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
+/// The annotation in which kubectl keeps the reason of a change.
+const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
+
+/// A stored revision of a workload.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stored {
+    /// The number.
+    pub number: i64,
+    /// The template.
+    pub template: Value,
+    /// The object that stores it.
+    pub object: DynamicObject,
+}
+
+impl Stored {
+    /// Returns the identity of the content, as plans and entries name it.
+    pub fn content(&self) -> ContentRef {
+        ContentRef {
+            name: format!("rev {} {}", self.number, template::images(&self.template)),
+            uid: None,
+            hash: Some(template::hash(&self.template)),
+        }
+    }
+
+    /// Returns whether the revision is marked bad, and the note.
+    pub fn bad(&self) -> Option<String> {
+        bad(self.object.annotations())
+    }
+}
+
+/// Returns the mark of a revision that is marked bad, in words.
+pub(super) fn bad(annotations: &BTreeMap<String, String>) -> Option<String> {
+    let mark = annotations.get(labels::MARK)?;
+    match serde_json::from_str::<Mark>(mark) {
+        Ok(mark) if mark.verdict == Verdict::Bad => {
+            let reason = mark.note.map(|reason| format!(": {reason}"));
+            Some(format!(
+                "marked bad by {}{}",
+                mark.by,
+                reason.unwrap_or_default()
+            ))
+        }
+        Ok(_) => None,
+        Err(_) => Some("marked bad".to_owned()),
+    }
+}
+
+/// A workload with its stored revisions.
+pub struct Workload {
+    /// The kind, such as `Deployment`.
+    pub kind: &'static str,
+    /// The object.
+    pub object: DynamicObject,
+    /// Its revisions, oldest first.
+    pub stored: Vec<Stored>,
+}
+
+impl Workload {
+    /// Reads a workload and its revisions.
+    pub async fn read(client: &Client, subject: &SubjectRef) -> Result<Self, SubjectError> {
+        let key = &subject.key;
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(client.clone(), &key.namespace, &(subject.kind.resource)());
+        let found = repeat(|| api.get_opt(&key.name)).await?;
+        let object = found.ok_or_else(|| SubjectError::Missing {
+            subject: subject.words(),
+            namespace: key.namespace.to_string(),
+        })?;
+        let selected = ListParams::default().labels(&selector(&object));
+        // Untyped, so that a rollback also restores fields that this program does not know.
+        let (resource, stored): (_, fn(&DynamicObject, DynamicObject) -> Option<Stored>) =
+            match subject.kind == &DEPLOYMENT {
+                true => (kinds::kind::<ReplicaSet>(), of_set),
+                false => (kinds::kind::<ControllerRevision>(), of_kept),
+            };
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(client.clone(), &key.namespace, &resource);
+        let all = pages::all(&api, selected, pages::PAGE).await?.into_iter();
+        let mut stored: Vec<Stored> = all.filter_map(|kept| stored(&object, kept)).collect();
+        stored.sort_by_key(|stored| stored.number);
+        Ok(Self {
+            kind: subject.kind.name,
+            object,
+            stored,
+        })
+    }
+
+    /// Returns the template of the workload.
+    pub fn template(&self) -> Value {
+        field(&self.object, TEMPLATE).unwrap_or_default()
+    }
+
+    /// Returns the newest revision with the template of the workload. None: the controller of the workload has not
+    /// stored the newest template yet.
+    pub fn current(&self) -> Option<&Stored> {
+        let hash = template::hash(&self.template());
+        let mut newest = self.stored.iter().rev();
+        newest.find(|stored| template::hash(&stored.template) == hash)
+    }
+
+    /// Returns the identity of the current content.
+    pub fn content(&self) -> ContentRef {
+        let template = self.template();
+        self.current().map_or_else(
+            || ContentRef {
+                name: template::images(&template),
+                uid: None,
+                hash: Some(template::hash(&template)),
+            },
+            Stored::content,
+        )
+    }
+
+    /// Returns the health of the workload, and the reason.
+    pub fn health(&self) -> health::Verdict {
+        health::wait::of_workload(&self.object, self.kind)
+    }
+}
+
+/// Reads the revisions of a workload.
+pub async fn read(
+    client: &Client,
+    subject: &SubjectRef,
+    _: Timestamp,
+) -> Result<Revisions<Content>, SubjectError> {
+    let workload = Workload::read(client, subject).await?;
+    Ok(revisions(subject, &workload))
+}
+
+/// Builds the revisions of a workload.
+fn revisions(subject: &SubjectRef, workload: &Workload) -> Revisions<Content> {
+    let current = workload.current().map(|current| current.number);
+    let rows = workload.stored.iter().map(|stored| {
+        let is_current = Some(stored.number) == current;
+        let verdict = is_current.then(|| workload.health());
+        // The controllers of StatefulSets and DaemonSets do not update the annotations of a revision that becomes the
+        // newest again.
+        let on_workload = is_current
+            .then(|| published(stored, &workload.object))
+            .flatten();
+        let operation = on_workload.or_else(|| published(stored, &stored.object));
+        Row::Known(Revision {
+            number: stored.number,
+            hash: stored.content().hash,
+            created: stored.object.creation_timestamp().map(|at| at.0),
+            restored_from: operation
+                .as_ref()
+                .and_then(|operation| operation.restored_from),
+            cause: cause(stored, operation),
+            state: match verdict.as_ref().map(|verdict| verdict.health) {
+                None => State::Superseded,
+                Some(Health::Healthy) => State::Healthy,
+                Some(Health::Degraded) => State::Unhealthy,
+                Some(_) => State::Current,
+            },
+            why: stored
+                .bad()
+                .or_else(|| verdict.and_then(|verdict| verdict.message)),
+            content: Some(Content {
+                label: template::images(&stored.template),
+                objects: vec![manifest(subject, &stored.template)],
+            }),
+        })
+    });
+    Revisions {
+        subject: subject.words(),
+        current: current.unwrap_or_default(),
+        rows: rows.collect(),
+    }
+}
+
+/// Returns the operation of bowline that published a revision, from an object; None if another program made it.
+fn published(stored: &Stored, object: &DynamicObject) -> Option<Operation> {
+    let text = object.annotations().get(labels::OPERATION)?;
+    let operation: Operation = serde_json::from_str(text).ok()?;
+    let hash = operation.to.as_ref()?.hash.as_deref();
+    // The annotation stays when another program changes the template. The content tells.
+    let is_own = hash == Some(template::hash(&stored.template).as_str());
+    let moves = matches!(
+        operation.action,
+        Action::Rollback | Action::Undo | Action::Promote
+    );
+    (is_own && moves).then_some(operation)
+}
+
+fn cause(stored: &Stored, operation: Option<Operation>) -> Option<Cause> {
+    if let Some(operation) = operation {
+        return Some(Cause {
+            action: operation.action,
+            actor: operation.actor,
+            reason: operation.reason,
+            operation: Some(operation.id),
+        });
+    }
+    let reason = stored.object.annotations().get(CHANGE_CAUSE)?;
+    Some(Cause {
+        action: Action::Edit,
+        actor: None,
+        reason: Some(text::line(reason).into_owned()),
+        operation: None,
+    })
+}
+
+/// Returns a workload as a manifest with a template; a diff compares it.
+pub(super) fn manifest(subject: &SubjectRef, template: &Value) -> Value {
+    let resource = (subject.kind.resource)();
+    json!({
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": &*subject.key.name, "namespace": &*subject.key.namespace},
+        "spec": {"template": template},
+    })
+}
+
+fn of_set(owner: &DynamicObject, set: DynamicObject) -> Option<Stored> {
+    if !is_owned(owner, &set) {
+        return None;
+    }
+    let number = set.annotations().get(REVISION)?.parse().ok()?;
+    let template = template::plain(field(&set, TEMPLATE)?);
+    Some(Stored {
+        number,
+        template,
+        object: set,
+    })
+}
+
+fn of_kept(owner: &DynamicObject, kept: DynamicObject) -> Option<Stored> {
+    if !is_owned(owner, &kept) {
+        return None;
+    }
+    let number = kept.data.get("revision")?.as_i64()?;
+    let template = template::plain(field(&kept, &["data", "spec", "template"])?);
+    Some(Stored {
+        number,
+        template,
+        object: kept,
+    })
+}
+
+fn is_owned(owner: &DynamicObject, object: &DynamicObject) -> bool {
+    let mut owners = object.owner_references().iter();
+    owners.any(|one| one.controller == Some(true) && Some(&one.uid) == owner.metadata.uid.as_ref())
+}
+
+/// Returns the label selector of a workload in the form of a list request.
+fn selector(object: &DynamicObject) -> String {
+    let labels = object
+        .data
+        .pointer("/spec/selector/matchLabels")
+        .and_then(Value::as_object);
+    let equal = labels
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?)));
+    let rules = object
+        .data
+        .pointer("/spec/selector/matchExpressions")
+        .and_then(Value::as_array);
+    let rules = rules.into_iter().flatten().filter_map(expression);
+    equal.chain(rules).collect::<Vec<_>>().join(",")
+}
+
+fn expression(rule: &Value) -> Option<String> {
+    let word = |name: &str| rule.get(name).and_then(Value::as_str);
+    let key = word("key")?;
+    let values = rule.get("values").and_then(Value::as_array);
+    let values: Vec<&str> = values
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let values = values.join(",");
+    Some(match word("operator")? {
+        "In" => format!("{key} in ({values})"),
+        "NotIn" => format!("{key} notin ({values})"),
+        "Exists" => key.to_owned(),
+        "DoesNotExist" => format!("!{key}"),
+        _ => return None,
+    })
+}

@@ -1,0 +1,372 @@
+//! The rows of workloads and of their revisions in the read model, and the watches that fill them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, LazyLock};
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{
+    ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{Resource, ResourceExt};
+use serde_json::Value;
+
+use super::actions::OF_TEMPLATE;
+use super::kind::{DAEMON_SET, DEPLOYMENT, STATEFUL_SET};
+use super::revisions::{self, REVISION};
+use super::template;
+use crate::api::labels;
+use crate::api::pin::Hold;
+use crate::api::rendered::Health;
+use crate::engine::health::{self, Facts};
+use crate::engine::ownership::{GitOps, gitops};
+use crate::engine::subject::Kind;
+use crate::engine::world::feed::Watch;
+use crate::engine::world::raw::Raw;
+use crate::engine::world::{Event, Key, Labels, Source, Table, World};
+
+impl Source {
+    /// Deployments.
+    pub const DEPLOYMENTS: Self = Self("Deployments");
+    /// StatefulSets.
+    pub const STATEFUL_SETS: Self = Self("StatefulSets");
+    /// DaemonSets.
+    pub const DAEMON_SETS: Self = Self("DaemonSets");
+    /// ReplicaSets, the revisions of Deployments.
+    pub const REPLICA_SETS: Self = Self("ReplicaSets");
+    /// ControllerRevisions, the revisions of StatefulSets and DaemonSets.
+    pub const CONTROLLER_REVISIONS: Self = Self("ControllerRevisions");
+}
+
+/// Returns the watches that fill the tables. The kinds belong to Kubernetes: a server without them, or a user
+/// who may not read them, is no failure.
+pub fn watches() -> [Watch; 5] {
+    [
+        Watch::new(Source::DEPLOYMENTS, |world, event| {
+            apply::<Deployment>(world, event, &DEPLOYMENT, Source::DEPLOYMENTS);
+        }),
+        Watch::new(Source::STATEFUL_SETS, |world, event| {
+            apply::<StatefulSet>(world, event, &STATEFUL_SET, Source::STATEFUL_SETS);
+        }),
+        Watch::new(Source::DAEMON_SETS, |world, event| {
+            apply::<DaemonSet>(world, event, &DAEMON_SET, Source::DAEMON_SETS);
+        }),
+        Watch::new(Source::REPLICA_SETS, |world, event| {
+            apply_revision::<ReplicaSet>(world, event, Source::REPLICA_SETS, &["template"]);
+        }),
+        Watch::new(Source::CONTROLLER_REVISIONS, |world, event| {
+            let template: &[&str] = &["spec", "template"];
+            let source = Source::CONTROLLER_REVISIONS;
+            apply_revision::<ControllerRevision>(world, event, source, template);
+        }),
+    ]
+    .map(|watch| watch.of_others().of_row(row_of))
+}
+
+/// The row of a workload.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The kind.
+    pub kind: &'static Kind,
+    /// The namespace, and the name as on the command line, such as `deploy/web`.
+    pub key: Key,
+    /// The uid.
+    pub uid: Box<str>,
+    /// The images of the template, in a few words.
+    pub images: Box<str>,
+    /// The hash of the template.
+    pub hash: Box<str>,
+    /// The health, and the reason.
+    pub health: Health,
+    /// The reason, in words that follow the name.
+    pub why: Box<str>,
+    /// The numbers of ready and of wanted pods.
+    pub pods: (u32, u32),
+    /// Whether its rollouts are paused.
+    pub paused: bool,
+    /// The holds, including expired ones.
+    pub holds: Box<[Hold]>,
+    /// The GitOps tool that owns it, if there is one.
+    pub gitops: Option<GitOps>,
+    /// The labels.
+    pub labels: Labels,
+    /// The time of its creation.
+    pub created: Timestamp,
+    /// The number of changes that bowline has made.
+    pub changes: i64,
+}
+
+/// The row of a stored revision.
+#[derive(Clone, Debug)]
+pub struct Revision {
+    /// The uid of its workload.
+    pub owner: Box<str>,
+    /// The number.
+    pub number: i64,
+    /// The images of the template, in a few words.
+    pub images: Box<str>,
+    /// The hash of the template.
+    pub hash: Box<str>,
+    /// The number and the images, as a cell shows them.
+    pub label: Box<str>,
+    /// The time of its creation.
+    pub created: Timestamp,
+    /// Whether it is marked bad.
+    pub bad: bool,
+}
+
+/// The rows, by key; the key of a workload has its name as on the command line.
+#[derive(Default)]
+struct Tables {
+    workloads: HashMap<&'static str, Table<Row>>,
+    revisions: HashMap<Source, Table<Revision>>,
+    /// The revisions of each workload, by its uid.
+    of_workload: HashMap<Box<str>, BTreeMap<i64, (Source, Key)>>,
+}
+
+static EMPTY: LazyLock<Tables> = LazyLock::new(Tables::default);
+
+impl World {
+    fn workload_tables(&self) -> &Tables {
+        self.table().unwrap_or(&EMPTY)
+    }
+
+    /// Returns the workloads that no RenderedRelease made, in no order.
+    pub fn workloads(&self) -> impl Iterator<Item = &Row> {
+        let tables = self.workload_tables().workloads.values();
+        tables.flat_map(|table| table.iter().map(|(_, row)| row))
+    }
+
+    /// Returns a workload by its name as on the command line.
+    pub fn workload(&self, key: &Key) -> Option<&Row> {
+        let mut tables = self.workload_tables().workloads.values();
+        tables.find_map(|table| table.get(key))
+    }
+
+    /// Returns the workload of an object of a watched kind: itself, or the owner of a revision.
+    pub fn workload_of(&self, source: Source, key: &Key) -> Option<&Row> {
+        let tables = self.workload_tables();
+        if let Some(table) = tables.revisions.get(&source) {
+            let owner = &table.get(key)?.owner;
+            let mut all = self.workloads();
+            return all.find(|row| row.uid == *owner);
+        }
+        let kind = super::KINDS
+            .into_iter()
+            .find(|kind| plural(kind) == source)?;
+        self.workload(&key.beside(&kind.words(&key.name)))
+    }
+
+    /// Returns the stored revisions of a workload, oldest first.
+    pub fn workload_revisions<'w>(
+        &'w self,
+        row: &Row,
+    ) -> impl DoubleEndedIterator<Item = &'w Revision> + use<'w> {
+        let tables = self.workload_tables();
+        let of_workload = tables.of_workload.get(&row.uid);
+        let keys = of_workload.into_iter().flat_map(BTreeMap::values);
+        keys.filter_map(|(source, key)| tables.revisions.get(source)?.get(key))
+    }
+}
+
+/// Returns the name of the matrix row of an object.
+fn row_of<'w>(world: &'w World, source: Source, key: &Key) -> Option<&'w Arc<str>> {
+    world.workload_of(source, key).map(|row| &row.key.name)
+}
+
+fn plural(kind: &Kind) -> Source {
+    match kind.name {
+        "Deployment" => Source::DEPLOYMENTS,
+        "StatefulSet" => Source::STATEFUL_SETS,
+        _ => Source::DAEMON_SETS,
+    }
+}
+
+fn apply<K>(world: &mut World, event: Event<Raw<K>>, kind: &'static Kind, source: Source)
+where
+    K: Resource<DynamicType = ()>,
+{
+    let key = |world: &mut World, object: &Raw<K>| {
+        world.name(&object.namespace().unwrap_or_default());
+        let key = world.key(object);
+        let name = world.name(&kind.words(&key.name));
+        Key { name, ..key }
+    };
+    match event {
+        Event::Listing => table(world, kind).start_list(),
+        Event::Applied(object) => {
+            let key = key(world, &object);
+            // The matrix shows the rendered resources of a component as the component.
+            let is_rendered = object.labels().get(labels::MANAGED_BY).map(String::as_str)
+                == Some(labels::RELEASE_CONTROLLER);
+            match is_rendered {
+                true => drop(table(world, kind).remove(&key)),
+                false => drop(table(world, kind).put(key.clone(), row(kind, key, &object))),
+            }
+        }
+        Event::Deleted(object) => {
+            let key = key(world, &object);
+            table(world, kind).remove(&key);
+        }
+        Event::Listed => {
+            table(world, kind).remove_unlisted();
+            world.listed(source);
+        }
+    }
+}
+
+fn table<'w>(world: &'w mut World, kind: &'static Kind) -> &'w mut Table<Row> {
+    let tables = world.table_mut::<Tables>();
+    tables.workloads.entry(kind.name).or_default()
+}
+
+fn row<K>(kind: &'static Kind, key: Key, object: &Raw<K>) -> Row
+where
+    K: Resource<DynamicType = ()>,
+{
+    let template = object.spec.get("template").cloned().unwrap_or_default();
+    let empty = crate::api::Object::default();
+    let verdict = health::of(&Facts {
+        group: "apps",
+        kind: kind.name,
+        generation: object.metadata.generation,
+        deleting: object.metadata.deletion_timestamp.is_some(),
+        spec: object.spec.as_object().unwrap_or(&empty),
+        status: object.status.as_object(),
+    });
+    let number = |of: &Value, field: &str| of.get(field).and_then(Value::as_u64);
+    let count = |number: Option<u64>| u32::try_from(number.unwrap_or_default()).unwrap_or(u32::MAX);
+    let status = |field: &str| number(&object.status, field);
+    let wanted = match kind.name {
+        "DaemonSet" => status("desiredNumberScheduled"),
+        _ => number(&object.spec, "replicas").or(Some(1)),
+    };
+    let annotation = |name: &str| object.annotations().get(name);
+    let holds = annotation(labels::HOLDS).and_then(|text| serde_json::from_str(text).ok());
+    let holds: Vec<Hold> = holds.unwrap_or_default();
+    Row {
+        kind,
+        key,
+        uid: uid(&object.metadata),
+        images: template::images(&template).into(),
+        hash: template::hash(&template).into(),
+        health: verdict.health,
+        why: verdict.message.unwrap_or_default().into(),
+        pods: (
+            count(status("readyReplicas").or(status("numberReady"))),
+            count(wanted),
+        ),
+        paused: object.spec.get("paused").and_then(Value::as_bool) == Some(true),
+        holds: holds.into(),
+        gitops: gitops(&object.metadata, OF_TEMPLATE),
+        labels: Labels::of(object.labels()),
+        created: created(&object.metadata),
+        changes: annotation(labels::CHANGES)
+            .and_then(|text| text.parse().ok())
+            .unwrap_or_default(),
+    }
+}
+
+fn apply_revision<K>(world: &mut World, event: Event<Raw<K>>, source: Source, path: &[&str])
+where
+    K: Resource<DynamicType = ()>,
+{
+    match event {
+        Event::Listing => {
+            world
+                .table_mut::<Tables>()
+                .revisions
+                .entry(source)
+                .or_default()
+                .start_list();
+        }
+        Event::Applied(object) => {
+            world.name(&object.namespace().unwrap_or_default());
+            let key = world.key(&object);
+            let found = revision(&object, path);
+            let tables = world.table_mut::<Tables>();
+            tables.forget(source, &key);
+            if let Some(revision) = found {
+                tables.keep(source, key, revision);
+            }
+        }
+        Event::Deleted(object) => {
+            let key = world.key(&object);
+            world.table_mut::<Tables>().forget(source, &key);
+        }
+        Event::Listed => {
+            let tables = world.table_mut::<Tables>();
+            for key in tables.revisions.entry(source).or_default().unlisted() {
+                tables.forget(source, &key);
+            }
+            world.listed(source);
+        }
+    }
+}
+
+impl Tables {
+    fn keep(&mut self, source: Source, key: Key, revision: Revision) {
+        let of_workload = self.of_workload.entry(revision.owner.clone()).or_default();
+        of_workload.insert(revision.number, (source, key.clone()));
+        self.revisions.entry(source).or_default().put(key, revision);
+    }
+
+    fn forget(&mut self, source: Source, key: &Key) {
+        let Some(old) = self.revisions.entry(source).or_default().remove(key) else {
+            return;
+        };
+        let Some(of_workload) = self.of_workload.get_mut(&old.owner) else {
+            return;
+        };
+        // A newer revision may have taken the number.
+        if of_workload
+            .get(&old.number)
+            .is_some_and(|(_, known)| known == key)
+        {
+            of_workload.remove(&old.number);
+        }
+        if of_workload.is_empty() {
+            self.of_workload.remove(&old.owner);
+        }
+    }
+}
+
+fn revision<K>(object: &Raw<K>, path: &[&str]) -> Option<Revision>
+where
+    K: Resource<DynamicType = ()>,
+{
+    let owners = object.metadata.owner_references.iter().flatten();
+    let owner = owners
+        .into_iter()
+        .find(|owner| owner.controller == Some(true))?;
+    let number = match object.revision {
+        0 => object.annotations().get(REVISION)?.parse().ok()?,
+        number => number,
+    };
+    let content = if object.spec.is_null() {
+        &object.data
+    } else {
+        &object.spec
+    };
+    let mut steps = path.iter();
+    let template = steps.try_fold(content, |value, step| value.get(step))?;
+    let images = template::images(template);
+    Some(Revision {
+        owner: owner.uid.as_str().into(),
+        number,
+        label: format!("rev {number} {images}").into(),
+        images: images.into(),
+        hash: template::hash(template).into(),
+        created: created(&object.metadata),
+        bad: revisions::bad(object.annotations()).is_some(),
+    })
+}
+
+fn uid(metadata: &ObjectMeta) -> Box<str> {
+    metadata.uid.as_deref().unwrap_or_default().into()
+}
+
+fn created(metadata: &ObjectMeta) -> Timestamp {
+    let created = metadata.creation_timestamp.as_ref();
+    created.map_or(Timestamp::UNIX_EPOCH, |created| created.0)
+}

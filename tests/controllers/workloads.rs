@@ -1,0 +1,255 @@
+//! Workloads that nobody prepared, on a real cluster without bowline: their history, and their rollback.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::Event;
+use kube::ResourceExt;
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use kube::runtime::wait::await_condition;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::HANG;
+use crate::cluster::Cluster;
+use crate::place::{Place, Target};
+use crate::user::User;
+
+/// A workload as tests read it.
+trait Tested:
+    kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+    + Clone
+    + std::fmt::Debug
+    + Serialize
+    + DeserializeOwned
+    + Send
+    + 'static
+{
+}
+
+impl Tested for Deployment {}
+impl Tested for StatefulSet {}
+impl Tested for DaemonSet {}
+
+fn api<K: Tested>(target: &Target) -> Api<K> {
+    Api::default_namespaced(target.client())
+}
+
+/// Creates a workload of an image, and waits until its pods are ready.
+async fn create<K: Tested>(target: &Target, name: &str, image: &str) {
+    let mut spec = json!({
+        "selector": {"matchLabels": {"app": name}},
+        "template": {
+            "metadata": {"labels": {"app": name}},
+            "spec": {"containers": [{"name": "main", "image": image}]},
+        },
+    });
+    match &*K::kind(&()) {
+        "StatefulSet" => spec["serviceName"] = json!(name),
+        "Deployment" => spec["replicas"] = json!(2),
+        _ => {}
+    }
+    let object = json!({"metadata": {"name": name}, "spec": spec});
+    let object: K = serde_json::from_value(object).unwrap();
+    api::<K>(target)
+        .create(&PostParams::default(), &object)
+        .await
+        .unwrap();
+    ready::<K>(target, name).await;
+}
+
+/// Changes the image of a workload as kubectl does, and waits for the rollout.
+async fn ship<K: Tested>(target: &Target, name: &str, image: &str) {
+    let containers = json!([{"name": "main", "image": image}]);
+    patch::<K>(
+        target,
+        name,
+        json!({"spec": {"template": {"spec": {"containers": containers}}}}),
+    )
+    .await;
+    ready::<K>(target, name).await;
+}
+
+async fn patch<K: Tested>(target: &Target, name: &str, patch: Value) {
+    let patch = Patch::Strategic(patch);
+    api::<K>(target)
+        .patch(name, &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+}
+
+/// Waits until the controller of a workload has observed it and its pods run the newest template.
+async fn ready<K: Tested>(target: &Target, name: &str) {
+    let done = |object: Option<&K>| {
+        let Some(object) = object else { return false };
+        let value = serde_json::to_value(object).unwrap();
+        let number = |at: &str| {
+            value
+                .pointer(at)
+                .and_then(Value::as_i64)
+                .unwrap_or_default()
+        };
+        let wanted = match &*K::kind(&()) {
+            "DaemonSet" => number("/status/desiredNumberScheduled"),
+            _ => number("/spec/replicas"),
+        };
+        let updated = number("/status/updatedReplicas") + number("/status/updatedNumberScheduled");
+        let ready = number("/status/readyReplicas") + number("/status/numberReady");
+        number("/status/observedGeneration") == number("/metadata/generation")
+            && wanted > 0
+            && (updated, ready) == (wanted, wanted)
+    };
+    let reached = tokio::time::timeout(HANG, await_condition(api::<K>(target), name, done)).await;
+    reached.unwrap_or_else(|_| panic!("{name} hangs")).unwrap();
+}
+
+async fn image<K: Tested>(target: &Target, name: &str) -> String {
+    let object = api::<K>(target).get(name).await.unwrap();
+    let value = serde_json::to_value(object).unwrap();
+    value["spec"]["template"]["spec"]["containers"][0]["image"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+/// The whole story of each kind: revisions, difference, rollback with a hold, history with the author, undo.
+pub async fn a_workload_that_nobody_prepared_is_rolled_back_and_undone(cluster: Arc<Cluster>) {
+    let target = Target::new(&Place::Cluster(cluster), "nobody-prepared").await;
+    let user = User::of(&target);
+    story::<Deployment>(&target, &user, "deploy", "web").await;
+    story::<StatefulSet>(&target, &user, "sts", "db").await;
+    story::<DaemonSet>(&target, &user, "ds", "agent").await;
+}
+
+async fn story<K: Tested>(target: &Target, user: &User, kind: &str, name: &str) {
+    let subject = format!("{kind}/{name}");
+    create::<K>(target, name, "shop/web:1").await;
+    ship::<K>(target, name, "shop/web:2").await;
+    ship::<K>(target, name, "shop/web:3").await;
+
+    let (list, _) = user.done(&format!("history {subject}")).await;
+    let numbers: Vec<&str> = list
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert_eq!(numbers, ["3", "2", "1"], "{list}");
+    let (diff, _) = user.done(&format!("diff {subject} --from 1 --to 3")).await;
+    assert!(
+        diff.contains("shop/web:1") && diff.contains("shop/web:3"),
+        "{diff}"
+    );
+
+    // A dry run changes nothing.
+    let ran = user.run(&format!("rollback {subject} --dry-run")).await;
+    assert_eq!(ran.code, 3, "{}", ran.err);
+    assert_eq!(image::<K>(target, name).await, "shop/web:3");
+    user.ends(
+        &format!("rollback {subject} --to-revision 9"),
+        1,
+        "has no revision 9",
+    )
+    .await;
+
+    // The default is the newest older revision. The revision becomes the newest one.
+    let line = format!("rollback {subject} --reason INC-1 --wait -o json");
+    let (out, err) = user.done(&line).await;
+    let result: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(result["items"][0]["result"], "done", "{out}");
+    assert!(err.contains("this cluster has no AuditEntries"), "{err}");
+    assert_eq!(image::<K>(target, name).await, "shop/web:2");
+    ready::<K>(target, name).await;
+    let (list, _) = user.done(&format!("history {subject}")).await;
+    let newest = list.lines().nth(1).unwrap();
+    assert!(
+        newest.starts_with('4') && newest.contains("Rollback"),
+        "{list}"
+    );
+    assert!(
+        newest.contains("admin") && newest.contains("INC-1"),
+        "{list}"
+    );
+
+    // The record is an Event, one for the operation.
+    let events: Api<Event> = Api::default_namespaced(target.client());
+    let mine = ListParams::default().fields(&format!("involvedObject.name={name},reason=Rollback"));
+    let found = events.list(&mine).await.unwrap().items;
+    assert_eq!(found.len(), 1, "{found:?}");
+    let said = found[0].message.clone().unwrap();
+    assert!(
+        said.contains("Rollback by admin: rev 3 web:3 -> rev 2 web:2 (INC-1)"),
+        "{said}"
+    );
+
+    // An autoscaler does not stop an undo, and the undo removes the hold.
+    if kind != "ds" {
+        patch::<K>(target, name, json!({"spec": {"replicas": 3}})).await;
+        ready::<K>(target, name).await;
+    }
+    user.done(&format!("undo {subject} --wait")).await;
+    assert_eq!(image::<K>(target, name).await, "shop/web:3");
+    user.ends(&format!("unpin {subject}"), 5, "has no hold")
+        .await;
+
+    // A change by another program is not undone.
+    user.done(&format!(
+        "rollback {subject} --to-revision 1 --no-hold --wait"
+    ))
+    .await;
+    ship::<K>(target, name, "shop/web:4").await;
+    user.ends(
+        &format!("undo {subject}"),
+        5,
+        "another program has changed it since",
+    )
+    .await;
+    assert_eq!(image::<K>(target, name).await, "shop/web:4");
+}
+
+/// Holds, a frozen Deployment, a GitOps tool's Deployment, and production.
+pub async fn holds_and_owners_of_a_workload_are_obeyed(cluster: Arc<Cluster>) {
+    let target = Target::new(&Place::Cluster(cluster), "shop-prod").await;
+    let user = User::of(&target);
+    create::<Deployment>(&target, "web", "shop/web:1").await;
+    ship::<Deployment>(&target, "web", "shop/web:2").await;
+
+    // A namespace with the word prod needs --yes without a terminal.
+    user.ends(
+        "rollback deploy/web",
+        5,
+        "production environment shop-prod needs a confirmation",
+    )
+    .await;
+    user.done("pin deploy/web --freeze --until 4h --reason INC-2 --yes")
+        .await;
+    let web = api::<Deployment>(&target).get("web").await.unwrap();
+    assert_eq!(web.spec.as_ref().unwrap().paused, Some(true));
+    assert!(web.annotations()["bowline.dev/holds"].contains("INC-2"));
+    // A rollback resumes the Deployment in the same write.
+    user.done("rollback deploy/web --reason INC-3 --yes --wait")
+        .await;
+    let web = api::<Deployment>(&target).get("web").await.unwrap();
+    assert_eq!(web.spec.as_ref().unwrap().paused, None);
+    assert_eq!(image::<Deployment>(&target, "web").await, "shop/web:1");
+    user.ends("unpin deploy/web --yes", 5, "has 2 holds").await;
+    user.done("undo deploy/web --yes --wait").await;
+    user.done("unpin deploy/web --yes").await;
+
+    // A Deployment of Argo CD moves only with --force and a reason.
+    let tracked = json!({"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "shop:apps/Deployment"}}});
+    patch::<Deployment>(&target, "web", tracked).await;
+    user.ends("rollback deploy/web --yes", 5, "Argo CD owns it")
+        .await;
+    user.ends("rollback deploy/web --force --yes", 5, "without a reason")
+        .await;
+    user.done("rollback deploy/web --force --reason INC-4 --yes")
+        .await;
+    assert_eq!(image::<Deployment>(&target, "web").await, "shop/web:1");
+    user.ends(
+        "rollback deploy/none --yes",
+        1,
+        "deploy/none does not exist in namespace shop-prod",
+    )
+    .await;
+}
