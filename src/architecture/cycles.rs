@@ -39,9 +39,15 @@ const fn known(
 const KNOWN: &[Known] = &[
     known(
         "api",
-        "audit",
         "pin",
-        "an entry records the Hold of a ReleasePin; Hold needs a module of its own",
+        "operation",
+        "a ReleasePin records its operation, and an operation records a Hold; Hold needs a module of its own",
+    ),
+    known(
+        "cli",
+        "actions",
+        "subject",
+        "the arguments of an action are names of subjects; reading them needs a module below actions",
     ),
     known(
         "cli",
@@ -84,6 +90,24 @@ const KNOWN: &[Known] = &[
         "repository",
         "planner",
         "a commit needs the plan that the planner made; the type needs to be below both",
+    ),
+    known(
+        "engine",
+        "subject",
+        "plan",
+        "the command of a subject names the plan that it makes; it needs a module above plan",
+    ),
+    known(
+        "subjects::workload",
+        "kind",
+        "actions",
+        "the kind lists its planners, and they use its names of fields; the names need a module of their own",
+    ),
+    known(
+        "subjects::workload",
+        "kind",
+        "revisions",
+        "the kind reads its revisions, and they use its names of fields; the names need a module of their own",
     ),
     known(
         "tui",
