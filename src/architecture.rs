@@ -1,10 +1,15 @@
 //! A test of the dependency rule: which modules of `lib.rs` may use which other modules.
 
+mod cycles;
+mod paths;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use paths::{paths, without_comments};
+
 /// The layers of DESIGN.md, lowest first. A module may use itself and the modules of lower layers, but no
-/// other module of its own layer.
+/// other module of its own layer. `cycles` checks the modules inside a layer.
 const LAYERS: &[&[&str]] = &[
     &["text", "small_file"],
     &["child"],
@@ -26,51 +31,11 @@ fn layer(module: &str) -> Option<usize> {
 
 /// Finds the modules that a source names by `crate::` or `bowline::`, groups included.
 fn named(source: &str) -> BTreeSet<String> {
-    let code: String = source
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("//"))
-        .flat_map(|line| [line, "\n"])
-        .collect();
-    let mut found = BTreeSet::new();
-    for root in ["crate::", "bowline::"] {
-        for (at, _) in code.match_indices(root) {
-            let before = code[..at].chars().next_back();
-            if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':') {
-                continue;
-            }
-            found.extend(heads(code[at + root.len()..].trim_start()));
-        }
-    }
+    let found = paths(&without_comments(source), &["crate", "bowline"]);
     found
-}
-
-/// Returns the first segments of a path, or of each path in a `{...}` group.
-fn heads(path: &str) -> Vec<String> {
-    let word = |text: &str| -> String {
-        text.chars()
-            .take_while(|c| c.is_alphanumeric() || *c == '_')
-            .collect()
-    };
-    let Some(group) = path.strip_prefix('{') else {
-        return vec![word(path)];
-    };
-    let mut heads = Vec::new();
-    let mut depth = 0;
-    let mut at_start = true;
-    for (at, c) in group.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' if depth == 0 => break,
-            '}' => depth -= 1,
-            ',' if depth == 0 => at_start = true,
-            c if at_start && !c.is_whitespace() => {
-                heads.push(word(&group[at..]));
-                at_start = false;
-            }
-            _ => {}
-        }
-    }
-    heads
+        .into_iter()
+        .filter_map(|path| path.into_iter().nth(1))
+        .collect()
 }
 
 fn sources(directory: &Path, into: &mut Vec<PathBuf>) {

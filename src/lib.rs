@@ -21,7 +21,8 @@
 //! | [`child`]    | runs other programs, with limits |
 //!
 //! The crates in `crates/` are below all modules: `kube_embedded` is a Kubernetes API in the process,
-//! `bounded_yaml` reads and edits foreign YAML, `bounded_cel` evaluates foreign expressions.
+//! `bounded_yaml` reads and edits foreign YAML, `bounded_cel` evaluates foreign expressions, `kube_values` reads
+//! quantities, durations, names and label selectors.
 
 pub mod api;
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube_values::duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +36,9 @@ impl Interval {
         match &self.0 {
             IntOrString::Int(0) => Ok(Duration::ZERO),
             IntOrString::Int(number) => Err(NotADuration(number.to_string())),
-            IntOrString::String(text) => parse(text).ok_or_else(|| NotADuration(text.clone())),
+            IntOrString::String(text) => {
+                duration::with_days(text).ok_or_else(|| NotADuration(text.clone()))
+            }
         }
     }
 
@@ -48,46 +51,6 @@ impl Interval {
             false => duration.max(SHORTEST_PERIOD),
         })
     }
-}
-
-fn parse(text: &str) -> Option<Duration> {
-    if text == "0" {
-        return Some(Duration::ZERO);
-    }
-    if text.is_empty() {
-        return None;
-    }
-    let mut total = Duration::ZERO;
-    let mut rest = text;
-    while !rest.is_empty() {
-        let digits = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(rest.len());
-        let (number, tail) = rest.split_at_checked(digits)?;
-        let end = tail
-            .find(|c: char| c.is_ascii_digit() || c == '.')
-            .unwrap_or(tail.len());
-        let (unit, tail) = tail.split_at_checked(end)?;
-        let seconds = match unit {
-            "ns" => 1e-9,
-            "us" | "\u{b5}s" | "\u{3bc}s" => 1e-6,
-            "ms" => 1e-3,
-            "s" => 1.0,
-            "m" => 60.0,
-            "h" => 3_600.0,
-            "d" => 86_400.0,
-            _ => return None,
-        };
-        let whole = number.starts_with(|c: char| c.is_ascii_digit())
-            && number.ends_with(|c: char| c.is_ascii_digit());
-        if !whole {
-            return None;
-        }
-        let amount: f64 = number.parse().ok()?;
-        total = total.checked_add(Duration::try_from_secs_f64(amount * seconds).ok()?)?;
-        rest = tail;
-    }
-    Some(total)
 }
 
 impl JsonSchema for Interval {

@@ -1,5 +1,7 @@
 //! Names of objects and values of labels: always valid, and shortened with a hash if they are too long.
 
+use kube_values::name;
+
 use super::digest;
 
 /// The longest DNS label, and the longest value of a label.
@@ -60,21 +62,10 @@ pub fn label(text: &str) -> String {
     )
 }
 
-/// Returns whether a text is a valid label value.
-pub fn is_label_value(text: &str) -> bool {
-    let ends = |byte: Option<u8>| byte.is_none_or(|byte| byte.is_ascii_alphanumeric());
-    text.len() <= DNS_LABEL
-        && ends(text.bytes().next())
-        && ends(text.bytes().last())
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
-}
-
 /// Makes a label value: a valid text is kept; any other text gets a hash, so that two texts never have the
 /// same value.
 pub fn label_value(text: &str) -> String {
-    if is_label_value(text) {
+    if name::label_value(text).is_ok() {
         return text.to_owned();
     }
     let clean: String = text
@@ -149,6 +140,7 @@ fn truncate(text: &str, limit: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kube_values::name::Form;
     use proptest::prelude::*;
 
     const CONTENT: &str = "0123456789abcdef0123456789abcdef";
@@ -213,38 +205,6 @@ mod tests {
         assert!(snapshot(&long, "production", CONTENT).ends_with("-0123456789"));
     }
 
-    #[test]
-    fn only_what_fits_is_a_label_value() {
-        for (text, fits) in [
-            ("", true),
-            ("v1.2.3", true),
-            ("A_b-c.9", true),
-            ("1.2.3+5", false),
-            ("-a", false),
-            ("a.", false),
-            ("é", false),
-            (&"a".repeat(63), true),
-            (&"a".repeat(64), false),
-        ] {
-            assert_eq!(is_label_value(text), fits, "{text:?}");
-        }
-    }
-
-    fn is_dns_label(text: &str) -> bool {
-        let ends = |byte: Option<u8>| {
-            byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
-        };
-        ends(text.bytes().next())
-            && ends(text.bytes().last())
-            && text
-                .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-    }
-
-    fn is_subdomain(text: &str) -> bool {
-        text.len() <= DNS_SUBDOMAIN && text.split('.').all(is_dns_label)
-    }
-
     proptest! {
         #[test]
         fn every_name_is_valid(a in ".{0,300}", b in "[-a-zA-Z0-9.+_]{0,300}", n in 1i64..) {
@@ -257,13 +217,13 @@ mod tests {
                 release_audit_entry(&a, n),
                 subdomain(&b),
             ] {
-                prop_assert!(is_subdomain(&name), "{:?}", name);
+                prop_assert!(Form::Subdomain.check(&name).is_ok(), "{:?}", name);
             }
             for name in [label(&a), label(&b)] {
-                prop_assert!(is_dns_label(&name) && name.len() <= DNS_LABEL, "{:?}", name);
+                prop_assert!(Form::Label.check(&name).is_ok(), "{:?}", name);
             }
             for value in [label_value(&a), label_value(&b)] {
-                prop_assert!(is_label_value(&value), "{:?}", value);
+                prop_assert!(name::label_value(&value).is_ok(), "{:?}", value);
             }
         }
 

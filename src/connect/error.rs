@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use kube::client::AuthError;
 use kube::config::{InClusterError, KubeconfigError};
-use kube::core::{ApiResource, Status};
+use kube::core::Status;
 use kube_embedded::OpenError;
 
 use super::answer::BadAnswer;
 use super::config::NoConfig;
-use super::{BadSetting, DeadlineExceeded, Target, kinds};
+use super::{BadSetting, DeadlineExceeded};
 use crate::gitops::tree::TreeError;
 use crate::text::quoted;
 
@@ -237,25 +237,6 @@ pub enum Failure {
 }
 
 impl Error {
-    /// Returns the error of a target without some kinds.
-    pub fn absent(target: &Target, absent: &[ApiResource]) -> Self {
-        let flag = match target {
-            Target::Context { name, .. } => format!(" --context {}", quoted(name)),
-            Target::Embedded { file } => {
-                return Error::StoreWithoutKinds {
-                    file: file.clone(),
-                    kinds: kinds::listed(absent),
-                };
-            }
-            Target::Pod | Target::Repository { .. } => String::new(),
-        };
-        Error::KindsAbsent {
-            target: target.to_string(),
-            kinds: kinds::listed(absent),
-            flag,
-        }
-    }
-
     /// Returns the kind of the error.
     pub fn failure(&self) -> Failure {
         match self {
@@ -315,7 +296,7 @@ impl Error {
             )),
             Error::NoObjects { directory } => Some(format!(
                 "bowline release create COMPONENT -f DIR --repo {} makes the first release of the definitions in DIR (docs/gitops.md, \"The first objects\"); if the objects are in another directory, name it with --repo DIR",
-                crate::text::quoted(&directory.to_string_lossy())
+                quoted(&directory.to_string_lossy())
             )),
             Error::Unanswered { .. } => Some(
                 "check the connection with kubectl cluster-info; --request-timeout waits longer".to_owned(),

@@ -11,6 +11,7 @@ use kube::{Client, Resource};
 
 use super::error::is_lasting;
 use super::{Error, Target};
+use crate::text::quoted;
 
 /// Returns the API resource of one of bowline's kinds.
 pub fn kind<K: Resource<DynamicType = ()>>() -> ApiResource {
@@ -83,6 +84,27 @@ pub(super) async fn require(
             target: target.to_string(),
             error: Box::new(error),
         }),
+    }
+}
+
+impl Error {
+    /// Returns the error of a target without some kinds.
+    pub fn absent(target: &Target, absent: &[ApiResource]) -> Self {
+        let flag = match target {
+            Target::Context { name, .. } => format!(" --context {}", quoted(name)),
+            Target::Embedded { file } => {
+                return Error::StoreWithoutKinds {
+                    file: file.clone(),
+                    kinds: listed(absent),
+                };
+            }
+            Target::Pod | Target::Repository { .. } => String::new(),
+        };
+        Error::KindsAbsent {
+            target: target.to_string(),
+            kinds: listed(absent),
+            flag,
+        }
     }
 }
 

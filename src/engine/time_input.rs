@@ -3,6 +3,7 @@
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan, Zoned};
+use kube_values::time::date;
 
 use crate::api::interval::Interval;
 
@@ -31,7 +32,7 @@ pub fn read(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Timestamp, No
         _ => words
             .parse()
             .ok()
-            .or_else(|| day(words).and_then(|day| start_of(day, zone)))
+            .or_else(|| date(words).and_then(|day| start_of(day, zone)))
             .or_else(|| on_a_day(words, &here, zone))
             .or_else(|| last(time(words)?, &here, zone))
             .or_else(|| {
@@ -58,19 +59,12 @@ fn time(text: &str) -> Option<Time> {
     }
 }
 
-/// Parses a full date. Other forms that jiff accepts have another length.
-fn day(text: &str) -> Option<Date> {
-    text.parse()
-        .ok()
-        .filter(|_| text.len() == "2026-01-31".len())
-}
-
 fn on_a_day(text: &str, here: &Zoned, zone: &TimeZone) -> Option<Timestamp> {
     let (first, rest) = text.split_once([' ', 'T'])?;
     let date = match first {
         "today" => here.date(),
         "yesterday" => here.date().yesterday().ok()?,
-        first => day(first)?,
+        first => date(first)?,
     };
     moment(date.to_datetime(time(rest.trim())?), zone)
 }

@@ -5,6 +5,7 @@
 //! [`super::elsewhere`] commits to another branch. [`super::read_back`] checks what hooks did to the commit.
 
 mod error;
+mod note;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -14,10 +15,10 @@ use std::time::{Duration, Instant};
 
 use super::arguments::{Arguments, pathspecs};
 use super::journal::{Interrupted, Journal, Noted, hash};
-use super::read_back::CommitNote;
 use super::{GitError, State, WorkTree, told};
 pub use error::CommitError;
 pub(super) use error::words;
+pub use note::CommitNote;
 
 /// The edit of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,6 @@ use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
 use super::Inputs;
-use super::read::Instance;
 use crate::api::Object;
 
 /// The names in templates of a type, as [`Context::of_type`] binds them.
@@ -66,11 +65,11 @@ impl Context {
     }
 
     /// Returns the variables of templates of an addon.
-    pub(super) fn of_addon<'c>(&'c self, addon: &'c Instance<'_>) -> Names<'c> {
+    pub(super) fn of_addon<'c>(&'c self, instance_id: &'c Value, spec: &'c Value) -> Names<'c> {
         Names(vec![
             ("metadata", &self.metadata),
-            ("spec", &addon.spec),
-            ("instanceId", &addon.instance_id),
+            ("spec", spec),
+            ("instanceId", instance_id),
             ("component", &self.spec),
             ("build", &self.build),
             ("workload", &self.workload),

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::labels;
-use super::make::Made;
-use super::{Notes, Problem};
+use super::{Definition, Notes, Problem};
 use crate::api::Object;
 use crate::api::rendered::RenderedResource;
 
@@ -84,6 +83,13 @@ struct Identity {
     group: String,
     namespace: String,
     name: String,
+}
+
+/// A resource and its template.
+pub(super) struct Made {
+    pub(super) resource: RenderedResource,
+    pub(super) definition: Definition,
+    pub(super) template: String,
 }
 
 /// Completes the resources and sorts them.

@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 
 use super::context::Names;
 use super::error::Fault;
+use super::finish::{self, Made};
 use super::read::{Blueprint, Patch, Resource};
 use super::template::{Expression, Scope, Trail};
-use super::{Definition, Notes, finish, patch};
+use super::{Definition, Notes, patch};
 use crate::api::rendered::RenderedResource;
 use crate::text;
 
@@ -24,13 +25,6 @@ const DEPTH: usize = 100;
 const STEPS: u64 = 20_000_000;
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// A resource and its template.
-pub(super) struct Made {
-    pub(super) resource: RenderedResource,
-    pub(super) definition: Definition,
-    pub(super) template: String,
-}
-
 /// Makes the resources of a component.
 pub(super) fn make(blueprint: &Blueprint<'_>, notes: &mut Notes) -> Vec<Made> {
     let mut workshop = Workshop {
@@ -41,7 +35,7 @@ pub(super) fn make(blueprint: &Blueprint<'_>, notes: &mut Notes) -> Vec<Made> {
     let names = blueprint.context.of_type();
     workshop.create(&blueprint.type_, &blueprint.resources, "", &names, notes);
     for addon in &blueprint.addons {
-        let names = blueprint.context.of_addon(addon);
+        let names = blueprint.context.of_addon(&addon.instance_id, &addon.spec);
         let owner = &addon.definition;
         workshop.create(owner, &addon.creates, &addon.prefix, &names, notes);
         for patch in &addon.patches {

@@ -30,7 +30,6 @@ mod functions;
 mod loops;
 mod meter;
 mod parser;
-pub mod quantity;
 mod select;
 mod tree;
 mod value;

@@ -713,14 +713,14 @@ fn the_authorizer_is_asked() {
             name: "production".into(),
             ..AccessQuery::default()
         });
-    let question = "authorizer.group('example.com').resource('environments').namespace('shop').name('production').check('promote').allowed()";
+    let question = "authorizer.group('example.com').resource('places').namespace('shop').name('production').check('enter').allowed()";
     assert_eq!(run(question, &bindings), Ok(json!(true)));
     assert_eq!(
         asked.borrow()[0],
         AccessQuery {
-            verb: "promote".into(),
+            verb: "enter".into(),
             group: "example.com".into(),
-            resource: "environments".into(),
+            resource: "places".into(),
             namespace: "shop".into(),
             name: "production".into(),
             ..AccessQuery::default()

@@ -6,6 +6,9 @@ use std::rc::Rc;
 
 use base64::Engine as _;
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use kube_values::limit::whole;
+use kube_values::{duration, time};
 use serde_json::Value;
 
 use super::functions::Quantity;
@@ -110,9 +113,11 @@ impl<'a> Val<'a> {
 
     fn formatted(text: &'a str, format: &str) -> Self {
         let typed = match format {
-            "date-time" => text.parse().ok().map(Self::Time),
-            "date" => format!("{text}T00:00:00Z").parse().ok().map(Self::Time),
-            "duration" => super::functions::parse_span(text).map(Self::Span),
+            "date-time" => time::timestamp(text).map(Self::Time),
+            "date" => time::date(text)
+                .and_then(|day| day.to_zoned(TimeZone::UTC).ok())
+                .map(|start| Self::Time(start.timestamp())),
+            "duration" => duration::parse(text).map(Self::Span),
             "byte" => base64::engine::general_purpose::STANDARD
                 .decode(text)
                 .ok()
@@ -475,13 +480,6 @@ fn property<'a>(schema: Option<&'a Value>, name: &str) -> Option<&'a Value> {
         .and_then(|properties| properties.get(name))
         .or_else(|| schema.get("additionalProperties"))
         .filter(|schema| schema.is_object())
-}
-
-/// The integer with the same value as a double; None if there is none.
-pub(super) fn whole(double: f64) -> Option<i64> {
-    // 2^63 is the first double that does not fit into an i64.
-    let limit = 9_223_372_036_854_775_808.0;
-    (double.fract() == 0.0 && (-limit..limit).contains(&double)).then_some(double as i64)
 }
 
 fn order_whole(int: i128, double: f64) -> Option<Ordering> {

@@ -3,6 +3,7 @@
 //! - [`documents`] reads a text as JSON values. The size, the depth, the number of nodes and the copies that
 //!   aliases make are limited ([`Limits`]). JSON is YAML, so this function also reads JSON, including streams
 //!   of several JSON objects.
+//! - [`split()`] cuts a text into its documents without parsing them.
 //! - [`edit`] changes one document of a text and keeps all other bytes, including comments.
 //! - [`write()`] writes a JSON value as YAML that every reader reads alike.
 //!
@@ -17,6 +18,7 @@ pub mod edit;
 mod json;
 mod read;
 mod scalar;
+mod split;
 mod write;
 
 #[cfg(test)]
@@ -25,6 +27,7 @@ mod tests;
 use serde_json::Value;
 
 pub use read::{documents, documents_with};
+pub use split::split;
 pub use write::{Block, Spot, block_head, block_line, key_lines, leaf, leaf_lines, open, write};
 
 /// One document of a YAML stream.

@@ -1,6 +1,6 @@
 //! The built-in kinds: the resources and their types.
 //!
-//! The conformance suite writes `builtin.json` from a real server (with `BOWLINE_BLESS=1`). `defaults.json`
+//! The conformance suite writes `builtin.json` from a real server. `defaults.json`
 //! contains the defaults that Kubernetes sets in Go code, by definition; the few that depend on more than a
 //! sibling field are functions in `computed`. OpenAPI does not distinguish a pointer from a value, so
 //! `zeros.json` says how Go prints unset fields (from the tags of k8s.io/api 0.36).

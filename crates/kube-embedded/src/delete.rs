@@ -7,7 +7,7 @@ use super::catalog::{DEFINITIONS, NAMESPACES, Resource};
 use super::object::{self, meta};
 use super::origin::NotStored;
 use super::route::Options;
-use super::select::{Fields, Labels};
+use super::select::{self, Fields};
 use super::service::{Answer, Call};
 use super::sqlite::{Follow, PageRequest, Revision, Scope};
 use super::status::Failure;
@@ -91,7 +91,7 @@ impl Shared {
         call: &Call,
     ) -> Result<Answer, Failure> {
         let deletion = deletion(&call.options, &call.body)?;
-        let labels = Labels::parse(&call.options.label_selector)?;
+        let labels = select::labels(&call.options.label_selector)?;
         let fields = Fields::parse(&call.options.field_selector)?;
         super::list::check_fields(resource, &fields)?;
         let mut request = PageRequest {
@@ -110,7 +110,7 @@ impl Shared {
             let page = self.store.page(request.clone()).await?;
             for row in &page.rows {
                 let object = encode::value(resource, row)?;
-                if !labels.matches(&object["metadata"]) || !fields.matches(&object) {
+                if !labels.matches(&object["metadata"]["labels"]) || !fields.matches(&object) {
                     continue;
                 }
                 let deleted = self

@@ -7,10 +7,11 @@ use bytes::Bytes;
 use futures::stream;
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
+use kube_values::selector::Selector;
 use serde_json::{Value, json};
 
 use super::catalog::Resource;
-use super::select::{Fields, Labels};
+use super::select::{self, Fields};
 use super::service::{Answer, Call, Content, Form};
 use super::sqlite::{PageRequest, Revision, Row, Scope, StoreError};
 use super::status::{Cause, Failure, Subject};
@@ -24,7 +25,7 @@ const PIECE_BYTES: usize = 2 << 20;
 #[derive(Clone)]
 pub(super) struct Chosen {
     pub scope: Scope,
-    pub labels: Labels,
+    pub labels: Selector,
     pub fields: Fields,
 }
 
@@ -40,7 +41,7 @@ impl Chosen {
                 resource: resource.storage.clone(),
                 namespace: call.target.namespace.clone(),
             },
-            labels: Labels::parse(&call.options.label_selector)?,
+            labels: select::labels(&call.options.label_selector)?,
             fields,
         })
     }
@@ -57,12 +58,12 @@ impl Chosen {
         }
         if self.fields.metadata_only() {
             let meta: Value = serde_json::from_slice(&row.meta).map_err(Failure::internal)?;
-            let labels = self.labels.matches(&meta);
+            let labels = self.labels.matches(&meta["labels"]);
             return Ok(labels
                 && (self.fields.is_empty() || self.fields.matches(&json!({"metadata": meta}))));
         }
         let object = encode::value(resource, row)?;
-        Ok(self.labels.matches(&object["metadata"]) && self.fields.matches(&object))
+        Ok(self.labels.matches(&object["metadata"]["labels"]) && self.fields.matches(&object))
     }
 }
 

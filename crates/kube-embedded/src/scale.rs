@@ -1,5 +1,6 @@
 //! The scale subresource: reads and writes the replica count of an object.
 
+use kube_values::selector::Selector;
 use serde_json::{Value, json};
 
 use super::Shared;
@@ -142,7 +143,7 @@ fn view(resource: &Resource, object: &Value) -> Value {
     let mut status = json!({"replicas": number(&places.status_replicas)});
     let selector = match &places.selector {
         Some(path) => at(object, path).as_str().unwrap_or_default().to_owned(),
-        None => selector_text(&object["spec"]["selector"]),
+        None => Selector::from_object(&object["spec"]["selector"]).to_string(),
     };
     if !selector.is_empty() {
         status["selector"] = selector.into();
@@ -158,16 +159,6 @@ fn view(resource: &Resource, object: &Value) -> Value {
         "spec": spec,
         "status": status,
     })
-}
-
-fn selector_text(selector: &Value) -> String {
-    let labels = selector["matchLabels"].as_object();
-    let terms: Vec<String> = labels
-        .into_iter()
-        .flatten()
-        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
-        .collect();
-    terms.join(",")
 }
 
 /// Returns whether a path leads to a field below the field `below`, with at most [`MOST_STEPS`] steps.

@@ -1,272 +1,40 @@
-//! Label and field selectors: parsing (with the grammar of Kubernetes) and matching.
+//! Label selectors of requests, with the errors of Kubernetes, and field selectors: parsing and matching.
 
-use std::collections::BTreeSet;
-
+use kube_values::selector::{Mistake, MistakeKind, Selector};
 use serde_json::Value;
 
 use super::status::Failure;
 
-/// A label selector: all requirements must be true.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Labels(Vec<Requirement>);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Requirement {
-    key: String,
-    test: Test,
+/// Parses the label selector of a request.
+pub fn labels(text: &str) -> Result<Selector, Failure> {
+    Selector::parse(text).map_err(|mistake| Failure::bad_request(message(text, mistake)))
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Test {
-    In(BTreeSet<String>),
-    NotIn(BTreeSet<String>),
-    Exists,
-    Absent,
-    Greater(i64),
-    Less(i64),
+fn message(text: &str, Mistake { at, kind }: Mistake) -> String {
+    let found = first_token(text.get(at..).unwrap_or_default());
+    let why = match kind {
+        MistakeKind::End => return format!("found '{found}', expected: ',' or 'end of string'"),
+        MistakeKind::NoName => "a label key is missing".to_owned(),
+        MistakeKind::Name { name, why } => format!("key: Invalid value: {name:?}: {why}"),
+        MistakeKind::NoValue => "a value is missing".to_owned(),
+        MistakeKind::Value { name, value, why } => {
+            format!("values[0][{name}]: Invalid value: {value:?}: {why}")
+        }
+        MistakeKind::Operator => "found something else than an operator".to_owned(),
+        MistakeKind::Number => "> and < take a whole number".to_owned(),
+        MistakeKind::Open => format!("found '{found}' expected: '('"),
+        MistakeKind::Close => ") is missing".to_owned(),
+    };
+    format!("unable to parse requirement: {why}")
 }
 
-impl Labels {
-    /// Parses `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`.
-    pub fn parse(text: &str) -> Result<Labels, Failure> {
-        let mut reader = Reader {
-            tokens: tokens(text),
-        };
-        reader.requirements().map(Labels)
-    }
-
-    /// Parses the form `{matchLabels, matchExpressions}`.
-    pub fn from_json(selector: &Value) -> Labels {
-        let mut found = Vec::new();
-        if let Some(labels) = selector["matchLabels"].as_object() {
-            for (key, value) in labels {
-                let values = BTreeSet::from([value.as_str().unwrap_or_default().to_owned()]);
-                found.push(Requirement {
-                    key: key.clone(),
-                    test: Test::In(values),
-                });
-            }
-        }
-        for expression in selector["matchExpressions"]
-            .as_array()
-            .into_iter()
-            .flatten()
-        {
-            let values: BTreeSet<String> = expression["values"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(|value| value.as_str().map(str::to_owned))
-                .collect();
-            let test = match expression["operator"].as_str() {
-                Some("In") => Test::In(values),
-                Some("NotIn") => Test::NotIn(values),
-                Some("DoesNotExist") => Test::Absent,
-                _ => Test::Exists,
-            };
-            let key = expression["key"].as_str().unwrap_or_default().to_owned();
-            found.push(Requirement { key, test });
-        }
-        Labels(found)
-    }
-
-    /// Returns whether the selector is empty, so that it matches every object.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Returns whether the labels in an object's metadata match.
-    pub fn matches(&self, metadata: &Value) -> bool {
-        self.0.iter().all(|requirement| {
-            let value = metadata["labels"][&requirement.key].as_str();
-            requirement.test.holds(value)
-        })
-    }
-}
-
-impl Test {
-    fn holds(&self, value: Option<&str>) -> bool {
-        let number = || value.and_then(|value| value.parse::<i64>().ok());
-        match self {
-            Test::In(set) => value.is_some_and(|value| set.contains(value)),
-            Test::NotIn(set) => value.is_none_or(|value| !set.contains(value)),
-            Test::Exists => value.is_some(),
-            Test::Absent => value.is_none(),
-            Test::Greater(bound) => number().is_some_and(|number| number > *bound),
-            Test::Less(bound) => number().is_some_and(|number| number < *bound),
-        }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Token {
-    Word(String),
-    Sign(&'static str),
-}
-
-const SIGNS: [&str; 9] = ["!=", "==", "=", "!", ",", "(", ")", ">", "<"];
-
-fn tokens(text: &str) -> std::collections::VecDeque<Token> {
-    let mut found = std::collections::VecDeque::new();
-    let mut rest = text.trim_start();
-    while !rest.is_empty() {
-        if let Some(sign) = SIGNS.into_iter().find(|sign| rest.starts_with(sign)) {
-            found.push_back(Token::Sign(sign));
-            rest = rest[sign.len()..].trim_start();
-            continue;
-        }
-        let end = rest
-            .find(|c: char| c.is_whitespace() || "!=,()<>".contains(c))
-            .unwrap_or(rest.len());
-        found.push_back(Token::Word(rest[..end].to_owned()));
-        rest = rest[end..].trim_start();
-    }
-    found
-}
-
-struct Reader {
-    tokens: std::collections::VecDeque<Token>,
-}
-
-impl Reader {
-    fn wrong(&self, why: &str) -> Failure {
-        Failure::bad_request(format!("unable to parse requirement: {why}"))
-    }
-
-    /// The next token, for error messages.
-    fn shown(&self) -> &str {
-        match self.tokens.front() {
-            Some(Token::Word(word)) => word,
-            Some(Token::Sign(sign)) => sign,
-            None => "",
-        }
-    }
-
-    fn sign(&mut self, sign: &str) -> bool {
-        let there = self.tokens.front()
-            == Some(&Token::Sign(match sign_of(sign) {
-                Some(sign) => sign,
-                None => return false,
-            }));
-        if there {
-            self.tokens.pop_front();
-        }
-        there
-    }
-
-    fn word(&mut self) -> Option<String> {
-        match self.tokens.front() {
-            Some(Token::Word(_)) => match self.tokens.pop_front() {
-                Some(Token::Word(word)) => Some(word),
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-
-    fn requirements(&mut self) -> Result<Vec<Requirement>, Failure> {
-        let mut found = Vec::new();
-        if self.tokens.is_empty() {
-            return Ok(found);
-        }
-        loop {
-            found.push(self.requirement()?);
-            if self.tokens.is_empty() {
-                return Ok(found);
-            }
-            if !self.sign(",") {
-                return Err(Failure::bad_request(format!(
-                    "found '{}', expected: ',' or 'end of string'",
-                    self.shown()
-                )));
-            }
-        }
-    }
-
-    fn requirement(&mut self) -> Result<Requirement, Failure> {
-        let absent = self.sign("!");
-        let Some(key) = self.word() else {
-            return Err(self.wrong("a label key is missing"));
-        };
-        if let Err(why) = super::names::qualified_name(&key) {
-            return Err(Failure::bad_request(format!(
-                "unable to parse requirement: key: Invalid value: {key:?}: {why}"
-            )));
-        }
-        if absent {
-            return Ok(Requirement {
-                key,
-                test: Test::Absent,
-            });
-        }
-        let test = if self.sign("=") || self.sign("==") {
-            Test::In(BTreeSet::from([self.value(&key)?]))
-        } else if self.sign("!=") {
-            Test::NotIn(BTreeSet::from([self.value(&key)?]))
-        } else if self.sign(">") {
-            Test::Greater(self.number()?)
-        } else if self.sign("<") {
-            Test::Less(self.number()?)
-        } else {
-            match self.tokens.front() {
-                Some(Token::Word(word)) if word == "in" => {
-                    self.tokens.pop_front();
-                    Test::In(self.set(&key)?)
-                }
-                Some(Token::Word(word)) if word == "notin" => {
-                    self.tokens.pop_front();
-                    Test::NotIn(self.set(&key)?)
-                }
-                Some(Token::Word(_)) | Some(Token::Sign("(" | ")" | "!")) => {
-                    return Err(self.wrong("found something else than an operator"));
-                }
-                _ => Test::Exists,
-            }
-        };
-        Ok(Requirement { key, test })
-    }
-
-    /// Parses a value, which may be empty: `a=` matches an empty label.
-    fn value(&mut self, key: &str) -> Result<String, Failure> {
-        let value = self.word().unwrap_or_default();
-        self.checked(key, value)
-    }
-
-    fn checked(&self, key: &str, value: String) -> Result<String, Failure> {
-        match super::names::label_value(&value) {
-            Ok(()) => Ok(value),
-            Err(why) => Err(Failure::bad_request(format!(
-                "unable to parse requirement: values[0][{key}]: Invalid value: {value:?}: {why}"
-            ))),
-        }
-    }
-
-    fn number(&mut self) -> Result<i64, Failure> {
-        self.word()
-            .and_then(|word| word.parse().ok())
-            .ok_or_else(|| self.wrong("> and < take a whole number"))
-    }
-
-    fn set(&mut self, key: &str) -> Result<BTreeSet<String>, Failure> {
-        if !self.sign("(") {
-            return Err(self.wrong(&format!("found '{}' expected: '('", self.shown())));
-        }
-        let mut values = BTreeSet::new();
-        loop {
-            let value = self.word().unwrap_or_default();
-            values.insert(self.checked(key, value)?);
-            if self.sign(")") {
-                return Ok(values);
-            }
-            if !self.sign(",") {
-                return Err(self.wrong(") is missing"));
-            }
-        }
-    }
-}
-
-fn sign_of(sign: &str) -> Option<&'static str> {
-    SIGNS.into_iter().find(|known| *known == sign)
+/// The sign or the word at the start of a text.
+fn first_token(text: &str) -> &str {
+    const SIGNS: [&str; 9] = ["!=", "==", "=", "!", ",", "(", ")", ">", "<"];
+    let text = text.trim_start();
+    let sign = SIGNS.into_iter().find(|sign| text.starts_with(sign));
+    let end = text.find(|c: char| c.is_whitespace() || "!=,()<>".contains(c));
+    sign.unwrap_or(text.get(..end.unwrap_or(text.len())).unwrap_or_default())
 }
 
 /// A field selector: all (field, value, equal or not) requirements must be true.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::sync::{PINS, RELEASES};
+use super::identity::{PINS, RELEASES};
 use super::{Tree, is_manifest, kustomize, manifest};
 use crate::api::labels;
 use crate::api::pin::ReleasePinSpec;

@@ -8,10 +8,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use kube_embedded::catalog::Catalog;
 use kube_embedded::object::meta;
-use memchr::memmem;
 
 use super::branch::Told;
-use super::chronicle::or_else;
+use super::identity::or_else;
 use super::index::{Held, Index, Known};
 use super::moves::{Blobs, State};
 use super::read::resource_of;
@@ -118,7 +117,7 @@ impl Documents<'_> {
     /// Lists the objects of a text; None if it cannot be parsed.
     fn objects(&mut self, text: &[u8]) -> Option<Vec<String>> {
         let mut found = Vec::new();
-        for document in documents(text) {
+        for document in bounded_yaml::split(text) {
             if !self.read.contains_key(document) {
                 let objects = self.understand(document);
                 self.read.insert(document.to_vec(), objects);
@@ -140,43 +139,5 @@ impl Documents<'_> {
             Some(identity(&resource.storage, namespace, name))
         });
         Some(objects.collect())
-    }
-}
-
-/// Splits a text into documents: `---` at the start of a line is always a separator.
-fn documents(text: &[u8]) -> Vec<&[u8]> {
-    let mut found = Vec::new();
-    let mut begin = 0;
-    for at in memmem::find_iter(text, b"\n---") {
-        let behind = text.get(at + 4);
-        if behind.is_none_or(u8::is_ascii_whitespace) {
-            found.extend(text.get(begin..=at));
-            begin = at + 1;
-        }
-    }
-    found.extend(text.get(begin..));
-    found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_is_cut_where_documents_begin() {
-        for (text, expected) in [
-            ("", &[""][..]),
-            ("a: 1\n", &["a: 1\n"]),
-            ("---\na: 1\n", &["---\na: 1\n"]),
-            ("a: 1\n---\nb: 2\n---", &["a: 1\n", "---\nb: 2\n", "---"]),
-            ("a: 1\n--- {b: 2}\r\n", &["a: 1\n", "--- {b: 2}\r\n"]),
-            ("a: |\n  ---\n---b: 2\n", &["a: |\n  ---\n---b: 2\n"]),
-        ] {
-            let cut: Vec<&str> = documents(text.as_bytes())
-                .into_iter()
-                .map(|part| std::str::from_utf8(part).unwrap())
-                .collect();
-            assert_eq!(cut, expected, "{text:?}");
-        }
     }
 }

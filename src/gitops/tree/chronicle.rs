@@ -11,11 +11,10 @@ use serde_json::{Value, json};
 
 use super::births::{bear_all, bear_each};
 use super::branch::{Told, branch};
-use super::fills::uid;
+use super::identity::{PINS, or_else, pin_key, uid};
 use super::index::{Index, Known};
-use super::moves::{self, Change, Pin, Standing, back};
-use super::read::{Loaded, Read};
-use super::sync::PINS;
+use super::moves::{self, Change, Standing, back};
+use super::read::Read;
 use super::trailers::Trailers;
 use super::{Dealt, kustomize, releases};
 use crate::api::audit::{
@@ -88,19 +87,6 @@ impl Entry {
             }
         }
     }
-}
-
-/// Returns the object's own namespace, or the default `namespace` if the object names none.
-pub(super) fn or_else<'n>(own: &'n str, namespace: &'n str) -> &'n str {
-    match own.is_empty() {
-        true => namespace,
-        false => own,
-    }
-}
-
-/// The key of a ReleasePin in the index.
-pub(super) fn pin_key(namespace: &str, name: &str) -> String {
-    format!("{namespace}/{name}")
 }
 
 /// Returns the spec of a ReleasePin in a normal form, so that two notations of the same spec are equal.
@@ -397,16 +383,6 @@ pub(super) fn take(
 
 fn shared(entries: Vec<Entry>) -> Vec<Arc<Entry>> {
     entries.into_iter().map(Arc::new).collect()
-}
-
-/// Returns a ReleasePin as the log reads it; None for objects of other kinds.
-pub(super) fn as_written(loaded: &Loaded) -> Option<Pin> {
-    let held = &loaded.held;
-    if held.resource != PINS {
-        return None;
-    }
-    let spec = ReleasePinSpec::deserialize(&loaded.object["spec"]).ok()?;
-    Some((held.namespace.clone(), held.name.clone(), spec))
 }
 
 /// The audit entry of a change of a ReleasePin, with the labels for selectors.

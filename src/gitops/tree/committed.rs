@@ -6,8 +6,9 @@
 use serde_json::Value;
 
 use super::files::{self, Charts, is_manifest};
+use super::identity::{is_of_us, names_us};
 use super::manifest::{Unreadable, values};
-use super::read::{is_of_us, letters, names_us};
+use super::read::letters;
 use super::{hidden, is_in};
 use crate::git::{GitError, WorkTree};
 

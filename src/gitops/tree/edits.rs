@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::files::{self, Charts};
 use super::index::{Held, Index, Known};
 use super::object_text::{holds, object_at, with_another, with_object, without_object};
-use super::{BadWord, Place, Tree, kustomize, place, read};
+use super::{BadWord, Place, Tree, identity, kustomize, place, read};
 use crate::git::GitError;
 use crate::git::commit::FileEdit;
 use crate::text;
@@ -187,7 +187,7 @@ impl Tree {
             let file = self.editing(&mut files, &place.path)?;
             if let Some(text) = file.now.take() {
                 let alone = index.files.get(&place.path).is_some_and(|known| {
-                    known.documents == 1 && known.hash == read::hash(text.as_bytes())
+                    known.documents == 1 && known.hash == identity::hash(text.as_bytes())
                 });
                 file.now = match alone && place.items.is_empty() {
                     true => None,

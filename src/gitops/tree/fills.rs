@@ -9,24 +9,9 @@ use kube_embedded::sqlite::{Fill, Key};
 use serde_json::{Value, json};
 
 use super::chronicle::{self, Entry};
+use super::identity::{ENTRIES, PINS, pin_key, uid};
 use super::index::{Held, Index, Recorded};
-use super::read;
-use super::sync::{ENTRIES, PINS};
 use crate::api::labels;
-
-/// The uid of an object, computed from its key, so that it is the same in every clone.
-pub(super) fn uid(resource: &str, namespace: &str, name: &str) -> String {
-    let hash = read::hash(format!("{resource}\0{namespace}\0{name}").as_bytes());
-    let part = |from: usize, to: usize| hash.get(from..to).unwrap_or_default().to_owned();
-    format!(
-        "{}-{}-4{}-8{}-{}",
-        part(0, 8),
-        part(8, 12),
-        part(13, 16),
-        part(17, 20),
-        part(20, 32)
-    )
-}
 
 /// Returns the row of an object in a file.
 pub(super) fn fill(
@@ -42,7 +27,7 @@ pub(super) fn fill(
     let own_uid = uid(&held.resource, namespace, &held.name);
     let born = Timestamp::from_second(born).unwrap_or_default();
     let recorded = match held.resource == PINS {
-        true => index.pins.get(&chronicle::pin_key(namespace, &held.name)),
+        true => index.pins.get(&pin_key(namespace, &held.name)),
         false => None,
     };
     let meta = meta_mut(&mut object);

@@ -18,7 +18,8 @@ static FIELD: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// Finds the ReleasePins of a text. A document without a component or an environment has none.
 pub(super) fn pins(text: &str) -> Vec<LeftOutPin> {
-    let documents = text.split("\n---");
+    let documents = bounded_yaml::split(text.as_bytes()).into_iter();
+    let documents = documents.filter_map(|document| std::str::from_utf8(document).ok());
     let documents = documents.filter(|document| document.contains("ReleasePin"));
     documents.filter_map(pin).collect()
 }

@@ -6,7 +6,7 @@
 use regex::Regex;
 use serde_json::Value;
 
-use super::read::is_of_us;
+use super::identity::is_of_us;
 use crate::api::labels;
 
 /// The kind that names releases.

@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use super::births::Births;
 use super::chronicle::Entry;
+use super::identity::PINS;
 use super::stat::Stat;
-use super::sync::PINS;
 
 /// Incremented when the content of the index, or the way files are read, changes its meaning.
 const VERSION: u32 = 7;

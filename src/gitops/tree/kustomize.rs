@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::identity::{PINS, RELEASES};
 use super::index::{Held, Index, Known};
 use super::is_in;
-use super::sync::{PINS, RELEASES};
 
 /// Records the files that a kustomization names, with paths from the root.
 pub(super) fn read(path: &str, value: &Value, known: &mut Known) {

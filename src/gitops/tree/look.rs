@@ -13,13 +13,24 @@ use kube_embedded::sqlite::{Fill, Key};
 use super::chronicle::{self, Entry, News};
 use super::cores::on_every_core;
 use super::files::{self, Charts};
-use super::fills::{entry_fill, fill, uid};
+use super::fills::{entry_fill, fill};
+use super::identity::uid;
 use super::index::{Held, Index, Known};
 use super::read::{Extent, LeftOut, Loaded, Looked, Read, Reader};
 use super::stat::{Folder, Stat};
-use super::sync::Synced;
 use super::{Tree, TreeError, births, kustomize};
 use crate::git::GitError;
+
+/// The numbers of one look at the files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Synced {
+    /// How many files were looked at.
+    pub files: usize,
+    /// How many of them were read.
+    pub read: usize,
+    /// How many objects and entries were stored or removed.
+    pub stored: usize,
+}
 
 /// The list of files from git.
 pub(super) struct Scan {

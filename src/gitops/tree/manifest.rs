@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::files::{self, is_manifest};
+use super::identity::{is_of_us, names_us};
 use super::index::Known;
-use super::read::{is_of_us, names_us};
 use super::{hidden, kustomize};
 use crate::api::pin::ReleasePinSpec;
 use crate::api::{labels, lists};

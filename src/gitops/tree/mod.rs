@@ -20,6 +20,7 @@ mod files;
 mod fills;
 mod guess;
 mod hidden;
+mod identity;
 mod index;
 mod kustomize;
 mod logged;
@@ -57,11 +58,11 @@ pub use files::is_manifest;
 use index::Index;
 pub use index::LeftOutPin;
 pub use logged::{Logged, logged};
+pub use look::Synced;
 pub use manifest::{Unreadable, is_a, mean_the_same, objects};
 pub use moves::{Change, Removal};
 pub use place::{BadWord, Layout};
 pub use releases::{Dealt, Deed};
-pub use sync::Synced;
 pub use trailers::Trailers;
 
 /// The location of a work tree, and the options for reading it.
@@ -334,7 +335,7 @@ impl Tree {
         let files = files.filter(|(path, _)| !patches.contains(path.as_str()));
         let pins = files.flat_map(|(_, known)| &known.left_out);
         let with_namespace = |pin: &LeftOutPin| LeftOutPin {
-            namespace: chronicle::or_else(&pin.namespace, &index.namespace).to_owned(),
+            namespace: identity::or_else(&pin.namespace, &index.namespace).to_owned(),
             ..pin.clone()
         };
         pins.map(with_namespace).collect()
@@ -409,7 +410,7 @@ impl Tree {
 
     /// Lists the ReleasePins that name a release without a file. A tool may replace the name later.
     pub fn dangling(&self) -> Vec<Problem> {
-        let releases = self.places(sync::RELEASES);
+        let releases = self.places(identity::RELEASES);
         let left_out = self.left_out_releases();
         let index = self.index();
         let (patches, _) = kustomize::named(&index.files);
@@ -445,7 +446,7 @@ impl Tree {
     fn is_unread_manifest(&self, path: &str) -> bool {
         let file = self.work.inside(path).ok().filter(|file| file.is_file());
         let bytes = file.and_then(|file| std::fs::read(file).ok());
-        bytes.is_some_and(|bytes| read::names_us(&bytes))
+        bytes.is_some_and(|bytes| identity::names_us(&bytes))
     }
 
     /// Returns whether everything in the files and the log is served.
@@ -531,7 +532,7 @@ fn prepare(options: TreeOptions) -> Result<(String, PathBuf, Tree), TreeError> {
             let [namespace, beside] = [&options.namespace, &options.beside]
                 .map(|name| name.as_deref().unwrap_or_default());
             let name = format!("{}\0{namespace}\0{beside}", work.scope().display());
-            let name: String = read::hash(name.as_bytes()).chars().take(16).collect();
+            let name: String = identity::hash(name.as_bytes()).chars().take(16).collect();
             (cache.join("trees").join(name), None)
         }
         None => {

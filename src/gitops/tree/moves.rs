@@ -6,7 +6,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::branch::Told;
-use super::{chronicle, manifest};
+use super::identity::{or_else, pin_key};
+use super::manifest;
 use crate::api::pin::ReleasePinSpec;
 use crate::git::GitError;
 use crate::git::log::{Changed, Commit};
@@ -125,8 +126,8 @@ pub(super) fn changes(
         None => read.get(blob)?.as_deref(),
     };
     let own = |pin: &Pin| {
-        let own = chronicle::or_else(&pin.0, namespace).to_owned();
-        (chronicle::pin_key(&own, &pin.1), own)
+        let own = or_else(&pin.0, namespace).to_owned();
+        (pin_key(&own, &pin.1), own)
     };
     let Standing {
         specs,

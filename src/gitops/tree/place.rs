@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::index::Index;
-use super::{TreeError, files, kustomize, read};
+use super::{TreeError, files, identity, kustomize};
 
 /// The file in the repository that contains the layout.
 const FILE: &str = ".bowline.toml";
@@ -151,7 +151,7 @@ fn bounded(path: String) -> String {
         return path;
     }
     let (stem, extension) = name.rsplit_once('.').unwrap_or((name, "yaml"));
-    let hash: String = read::hash(name.as_bytes()).chars().take(16).collect();
+    let hash: String = identity::hash(name.as_bytes()).chars().take(16).collect();
     let stem = stem
         .get(..stem.floor_char_boundary(100))
         .unwrap_or_default();

@@ -17,14 +17,13 @@ use kube_embedded::route::FieldValidation;
 use memchr::memmem;
 use serde::Deserialize;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use super::files::{self, Charts};
+use super::identity::{PINS, hash, is_of_us, names_us};
 use super::index::{Held, Known, LeftOutPin};
 use super::moves::{self, Pin};
 use super::stat::{Folder, Stat};
-use super::sync::PINS;
-use super::{chronicle, guess, hidden, kustomize, manifest};
+use super::{guess, hidden, kustomize, manifest};
 use crate::api::pin::ReleasePinSpec;
 use crate::api::{labels, lists};
 
@@ -148,7 +147,7 @@ impl Reader<'_> {
             false => self.understand(&mut read, &bytes),
         }
         read.known.note_unread(path, &bytes);
-        let pins = read.objects.iter().map(chronicle::as_written);
+        let pins = read.objects.iter().map(as_written);
         let pins: Option<Vec<Pin>> = pins.collect();
         if read.known.problems.is_empty()
             && let Some(pins) = pins.filter(|pins| !pins.is_empty())
@@ -395,10 +394,14 @@ pub(super) fn resource_of<'c>(catalog: &'c Catalog, value: &Value) -> Option<&'c
         .filter(|_| kind != "AuditEntry")
 }
 
-/// Returns whether an apiVersion belongs to one of our groups.
-pub(super) fn is_of_us(version: &str) -> bool {
-    let group = version.split('/').next().unwrap_or_default();
-    labels::GROUPS.contains(&group)
+/// Returns a ReleasePin as the log reads it; None for objects of other kinds.
+fn as_written(loaded: &Loaded) -> Option<Pin> {
+    let held = &loaded.held;
+    if held.resource != PINS {
+        return None;
+    }
+    let spec = ReleasePinSpec::deserialize(&loaded.object["spec"]).ok()?;
+    Some((held.namespace.clone(), held.name.clone(), spec))
 }
 
 /// The content of a file.
@@ -545,12 +548,6 @@ pub(super) fn letters(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().copied().filter(|byte| *byte != 0).collect()
 }
 
-/// Returns whether a text can contain objects of bowline.
-pub(super) fn names_us(bytes: &[u8]) -> bool {
-    let mut groups = labels::GROUPS.iter();
-    groups.any(|group| memmem::find(bytes, group.as_bytes()).is_some())
-}
-
 /// Like [`names_us`], for a file that is too large to read at once.
 fn names_us_somewhere(file: &mut File) -> std::io::Result<bool> {
     const PIECE: u64 = 1 << 20;
@@ -613,14 +610,4 @@ fn bytes_of(file: &mut File, size: usize) -> std::io::Result<Vec<u8>> {
 fn blob_id(bytes: &[u8]) -> Option<String> {
     let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, bytes);
     Some(id.ok()?.to_string())
-}
-
-pub(super) fn hash(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digest = Sha256::digest(bytes);
-    let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits
-        .filter_map(|digit| DIGITS.get(usize::from(digit)))
-        .map(|digit| char::from(*digit))
-        .collect()
 }

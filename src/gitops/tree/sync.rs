@@ -11,30 +11,12 @@ use kube_embedded::status::Failure;
 use kube_embedded::{Embedded, OpenError, Shared, encode};
 use serde_json::{Value, json};
 
-use super::fills::uid;
+use super::identity::{ENTRIES, PINS, RELEASES, uid};
 use super::index::Index;
-use super::look::{Look, Scan};
+use super::look::{Look, Scan, Synced};
 use super::read::Extent;
 use super::{Tree, TreeError};
 use crate::api::labels;
-
-/// The resource of ReleasePins.
-pub(super) const PINS: &str = "openchoreo.dev/releasepins";
-/// The resource of releases.
-pub(super) const RELEASES: &str = "openchoreo.dev/releases";
-/// The resource of audit entries.
-pub(super) const ENTRIES: &str = "bowline.dev/auditentries";
-
-/// The numbers of one look at the files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Synced {
-    /// How many files were looked at.
-    pub files: usize,
-    /// How many of them were read.
-    pub read: usize,
-    /// How many objects and entries were stored or removed.
-    pub stored: usize,
-}
 
 /// The pause between two looks is this many times as long as a look.
 const SHARE: u32 = 20;

@@ -11,7 +11,8 @@ use kube_embedded::status::Failure;
 use kube_embedded::{NotStored, Origin, Shared};
 use serde_json::{Map, Value};
 
-use super::sync::{ENTRIES, is_in_files};
+use super::identity::ENTRIES;
+use super::sync::is_in_files;
 use super::{Tree, TreeError, Wish};
 use crate::api::labels;
 use crate::git::GitError;

@@ -1,13 +1,13 @@
 //! Checks values with the nodes of a schema: first sets defaults, removes unknown keys and converts whole
 //! numbers, then checks.
 
-use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::fmt;
 
-use serde_json::{Number, Value};
+use kube_values::limit::{Count, is_multiple, is_same, whole};
+use serde_json::Value;
 
-use super::node::{Bound, Kind, Node, Others, Rule, whole};
+use super::node::{Kind, Node, Others, Rule};
 use super::words::{Place, Shown, did_you_mean, type_of};
 use super::{MAX_FILLED, MAX_PROBLEMS, MAX_STEPS, Problem};
 use crate::api::Object;
@@ -255,7 +255,7 @@ impl Fit {
 fn broken(rule: &Rule, value: &Value) -> Option<String> {
     let shown = Shown(value);
     match (rule, value) {
-        (Rule::Enum(allowed), _) => (!allowed.iter().any(|one| same(one, value)))
+        (Rule::Enum(allowed), _) => (!allowed.iter().any(|one| is_same(one, value)))
             .then(|| format!("{shown} is not allowed; expected {}", Choices(allowed))),
         (Rule::Least(bound), Value::Number(number)) => {
             let words = if bound.exclusive {
@@ -263,7 +263,7 @@ fn broken(rule: &Rule, value: &Value) -> Option<String> {
             } else {
                 "at least"
             };
-            (!bound.admits(number, Ordering::Greater))
+            (!bound.admits_above(number))
                 .then(|| format!("{shown} is too small; expected {words} {}", bound.limit))
         }
         (Rule::Most(bound), Value::Number(number)) => {
@@ -272,7 +272,7 @@ fn broken(rule: &Rule, value: &Value) -> Option<String> {
             } else {
                 "at most"
             };
-            (!bound.admits(number, Ordering::Less))
+            (!bound.admits_below(number))
                 .then(|| format!("{shown} is too large; expected {words} {}", bound.limit))
         }
         (Rule::MultipleOf(step), Value::Number(number)) => {
@@ -286,8 +286,8 @@ fn broken(rule: &Rule, value: &Value) -> Option<String> {
                 format!("{shown} is not an integer of 32 bits, which the format int32 requires")
             })
         }
-        (Rule::MinLength(_) | Rule::MaxLength(_), Value::String(text)) => {
-            counted(rule, text.chars().count(), "character")
+        (Rule::Length(limits), Value::String(text)) => {
+            counted(limits, text.chars().count(), "character")
                 .map(|message| format!("{shown} {message}"))
         }
         (Rule::Pattern(pattern), Value::String(text)) => (!pattern.is_match(text)).then(|| {
@@ -297,28 +297,19 @@ fn broken(rule: &Rule, value: &Value) -> Option<String> {
         (Rule::Format(name, check), Value::String(text)) => {
             (!check(text)).then(|| format!("{shown} does not have the format {name}"))
         }
-        (Rule::MinItems(_) | Rule::MaxItems(_), Value::Array(items)) => {
-            counted(rule, items.len(), "item")
-        }
-        (Rule::MinProperties(_) | Rule::MaxProperties(_), Value::Object(map)) => {
-            counted(rule, map.len(), "key")
-        }
+        (Rule::Items(limits), Value::Array(items)) => counted(limits, items.len(), "item"),
+        (Rule::Properties(limits), Value::Object(map)) => counted(limits, map.len(), "key"),
         _ => None,
     }
 }
 
-fn counted(rule: &Rule, count: usize, what: &str) -> Option<String> {
-    let (is_broken, words, limit) = match rule {
-        Rule::MinLength(least) | Rule::MinItems(least) | Rule::MinProperties(least) => {
-            (count < *least, "at least", least)
-        }
-        Rule::MaxLength(most) | Rule::MaxItems(most) | Rule::MaxProperties(most) => {
-            (count > *most, "at most", most)
-        }
-        _ => return None,
-    };
+fn counted(limits: &Count, count: usize, what: &str) -> Option<String> {
+    let too_few = limits.above(count).map(|least| ("at least", least));
+    let (words, limit) = too_few.or_else(|| Some(("at most", limits.below(count)?)))?;
     let plural = if count == 1 { "" } else { "s" };
-    is_broken.then(|| format!("has {count} {what}{plural}; expected {words} {limit}"))
+    Some(format!(
+        "has {count} {what}{plural}; expected {words} {limit}"
+    ))
 }
 
 /// Returns the first duplicate item.
@@ -327,49 +318,13 @@ fn twice(items: &[Value]) -> Option<(usize, &Value)> {
     items.iter().enumerate().find(|(_, item)| {
         // 1 and 1.0 are the same number.
         let written = match item {
-            Value::Number(number) => whole(number).map(Value::from),
+            Value::Number(number) if number.is_f64() => {
+                number.as_f64().and_then(whole).map(Value::from)
+            }
             _ => None,
         };
         !seen.insert(written.as_ref().unwrap_or(item).to_string())
     })
-}
-
-impl Bound {
-    /// Returns whether a number is within the limit.
-    fn admits(&self, number: &Number, side: Ordering) -> bool {
-        let order = compare(number, &self.limit);
-        order == side || !self.exclusive && order == Ordering::Equal
-    }
-}
-
-/// Compares two numbers; exact if both are integers.
-pub(super) fn compare(a: &Number, b: &Number) -> Ordering {
-    match (a.as_i128(), b.as_i128()) {
-        (Some(a), Some(b)) => a.cmp(&b),
-        _ => {
-            let float = |number: &Number| number.as_f64().unwrap_or_default();
-            float(a).partial_cmp(&float(b)).unwrap_or(Ordering::Equal)
-        }
-    }
-}
-
-fn is_multiple(number: &Number, step: &Number) -> bool {
-    if let (Some(number), Some(step)) = (number.as_i128(), step.as_i128()) {
-        return step != 0 && number % step == 0;
-    }
-    let (Some(number), Some(step)) = (number.as_f64(), step.as_f64()) else {
-        return false;
-    };
-    let times = number / step;
-    (times - times.round()).abs() < 1e-9
-}
-
-/// Returns whether two values are equal; 1 and 1.0 are equal.
-fn same(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(a), Value::Number(b)) => compare(a, b) == Ordering::Equal,
-        _ => a == b,
-    }
 }
 
 struct Choices<'a>(&'a [Value]);

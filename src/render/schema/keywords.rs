@@ -2,16 +2,21 @@
 
 use std::cmp::Ordering;
 
+use kube_values::format::STRICT as FORMATS;
+use kube_values::limit::{Bound, Count, compare};
 use regex::{Regex, RegexBuilder};
 use serde_json::{Number, Value};
 
-use super::fit::{Fit, compare};
-use super::node::{Bound, Filling, Kind, Node, Rule};
+use super::fit::Fit;
+use super::node::{Filling, Kind, Node, Rule};
 use super::openapi::{Reader, Source};
 use super::words::{Shown, did_you_mean, type_of};
-use super::{MAX_DEPTH, MAX_PATTERNS, format, is_deeper};
+use super::{MAX_DEPTH, MAX_PATTERNS, is_deeper};
 use crate::api::Object;
 use crate::text;
+
+/// The formats of numbers; only `int32` restricts the value.
+const NUMERIC_FORMATS: [&str; 4] = ["double", "float", "int32", "int64"];
 
 /// The compiled sizes of patterns, in bytes. They are tried in turn, and the first that is large enough is
 /// charged.
@@ -126,8 +131,8 @@ impl Reader {
         let Some(name) = self.text(keywords, "format", source) else {
             return;
         };
-        let is_numeric = format::NUMBERS.contains(&name);
-        let check = format::TEXTS.iter().find(|(known, _)| *known == name);
+        let is_numeric = NUMERIC_FORMATS.contains(&name);
+        let check = FORMATS.iter().find(|(known, _)| *known == name);
         let fits = match node.kind {
             Kind::Any | Kind::IntegerOrText => true,
             Kind::Text => !is_numeric,
@@ -135,10 +140,10 @@ impl Reader {
             _ => false,
         };
         if !is_numeric && check.is_none() {
-            let known: Vec<&str> = format::TEXTS
+            let known: Vec<&str> = FORMATS
                 .iter()
                 .map(|(name, _)| *name)
-                .chain(format::NUMBERS)
+                .chain(NUMERIC_FORMATS)
                 .collect();
             let message = format!(
                 "{:?} is unknown{}; known are {}",
@@ -193,18 +198,13 @@ impl Reader {
     }
 
     pub(super) fn count_rules(&mut self, node: &mut Node, keywords: &Object, source: &Source<'_>) {
-        type Make = fn(usize) -> Rule;
-        let pairs: [(&str, Make, &str, Make); 3] = [
-            ("minLength", Rule::MinLength, "maxLength", Rule::MaxLength),
-            ("minItems", Rule::MinItems, "maxItems", Rule::MaxItems),
-            (
-                "minProperties",
-                Rule::MinProperties,
-                "maxProperties",
-                Rule::MaxProperties,
-            ),
+        type Make = fn(Count) -> Rule;
+        let pairs: [(&str, &str, Make); 3] = [
+            ("minLength", "maxLength", Rule::Length),
+            ("minItems", "maxItems", Rule::Items),
+            ("minProperties", "maxProperties", Rule::Properties),
         ];
-        for (lower, at_least, upper, at_most) in pairs {
+        for (lower, upper, rule) in pairs {
             let least = self.count(keywords, lower, source);
             let most = self.count(keywords, upper, source);
             if let (Some(least), Some(most)) = (least, most)
@@ -213,8 +213,9 @@ impl Reader {
                 let message = format!("of {least} is above the {upper} of {most}: no value fits");
                 self.keyword_problem(source, lower, &message);
             }
-            node.rules.extend(least.map(at_least));
-            node.rules.extend(most.map(at_most));
+            if least.is_some() || most.is_some() {
+                node.rules.push(rule(Count { least, most }));
+            }
         }
         if self.flag(keywords, "uniqueItems", source) {
             node.rules.push(Rule::UniqueItems);
@@ -361,9 +362,9 @@ impl Reader {
         }
     }
 
-    fn count(&mut self, keywords: &Object, keyword: &str, source: &Source<'_>) -> Option<usize> {
+    fn count(&mut self, keywords: &Object, keyword: &str, source: &Source<'_>) -> Option<u64> {
         let value = keywords.get(keyword)?;
-        let count = value.as_u64().and_then(|count| usize::try_from(count).ok());
+        let count = value.as_u64();
         if count.is_none() {
             let message = format!("is {}; expected an integer from 0", Shown(value));
             self.keyword_problem(source, keyword, &message);

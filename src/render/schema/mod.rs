@@ -30,9 +30,13 @@
 //! it requires.
 //!
 //! The callers handle an empty schema, and merge the parameters before.
+//!
+//! `kube_embedded::schema` walks schemas too. It repeats the validator of the API server: the order of its errors, its
+//! choice among the alternatives of `anyOf`, its nulls, and a comparison with the old object. This module stops at a
+//! wrong type, limits the steps, and makes defaults of the defaults of fields. What is the same for both is in
+//! `kube_values`: limits, equality, and formats.
 
 mod fit;
-mod format;
 mod keywords;
 mod node;
 mod openapi;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use kube_values::format;
+use kube_values::limit::{Bound, Count, whole};
 use regex::Regex;
 use serde_json::{Number, Value};
-
-use super::format;
 
 /// The schema of one value.
 #[derive(Clone, Debug, Default)]
@@ -60,25 +60,16 @@ pub(super) enum Rule {
     Most(Bound),
     MultipleOf(Number),
     Int32,
-    MinLength(usize),
-    MaxLength(usize),
+    Length(Count),
     Pattern(Regex),
     Format(&'static str, format::Check),
-    MinItems(usize),
-    MaxItems(usize),
+    Items(Count),
     UniqueItems,
-    MinProperties(usize),
-    MaxProperties(usize),
+    Properties(Count),
     AllOf(Vec<Node>),
     AnyOf(Vec<Node>),
     OneOf(Vec<Node>),
     Not(Box<Node>),
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Bound {
-    pub(super) limit: Number,
-    pub(super) exclusive: bool,
 }
 
 impl Kind {
@@ -113,21 +104,10 @@ impl Kind {
     /// Converts a whole number to an integer if the type is integer.
     pub(super) fn settle(self, value: &mut Value) {
         if matches!(self, Kind::Integer | Kind::IntegerOrText)
-            && let Value::Number(number) = value
-            && let Some(whole) = whole(number)
+            && value.is_f64()
+            && let Some(integer) = value.as_f64().and_then(whole)
         {
-            *value = Value::from(whole);
+            *value = Value::from(integer);
         }
     }
-}
-
-/// Returns a number without a fraction as an integer of 64 bits.
-pub(super) fn whole(number: &Number) -> Option<i64> {
-    if let Some(integer) = number.as_i64() {
-        return Some(integer);
-    }
-    let float = number.as_f64().filter(|_| number.is_f64())?;
-    // Both limits are exact as floats; the upper one is the first number that is too large.
-    let fits = float.fract() == 0.0 && (-(2f64.powi(63))..2f64.powi(63)).contains(&float);
-    fits.then_some(float as i64)
 }

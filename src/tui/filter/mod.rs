@@ -29,7 +29,6 @@ use std::fmt;
 pub use facts::{Facts, RowSummary, View};
 pub use matcher::{Glob, Matcher};
 pub use read::{Problem, Read, read};
-pub use selector::Selector;
 
 use crate::subjects::release_pin::matrix::Health;
 
@@ -57,7 +56,7 @@ pub enum Ask {
     /// An expression that must match.
     Pattern(String),
     /// Conditions on labels.
-    Labels(Selector),
+    Labels(kube_values::selector::Selector),
     /// An environment in which the row must exist.
     Environment(String),
     /// The row is marked.

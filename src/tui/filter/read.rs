@@ -1,7 +1,8 @@
 //! Parses a filter while the user types it: complete terms apply at once; the first mistake is reported with
 //! its column.
 
-use super::selector::{Requirement, Selector, Wanted};
+use kube_values::selector::{Extent, MistakeKind, Selector};
+
 use super::{Ask, Filter, Glob, KEYWORDS, OfPlace, Relation, STATES, Term};
 use crate::subjects::release_pin::matrix::Health;
 
@@ -123,7 +124,7 @@ impl<'t> Cursor<'t> {
         let start = self.at;
         if self.eat("-l") {
             if self.ends() {
-                return self.selector().map(Ask::Labels);
+                return self.selector();
             }
             self.at = start;
         }
@@ -211,87 +212,29 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    fn selector(&mut self) -> Result<Selector, Wrong> {
-        let mut requirements = Vec::new();
-        loop {
-            self.spaces();
-            requirements.push(self.requirement()?);
-            if !self.eat(",") {
-                break;
+    fn selector(&mut self) -> Result<Ask, Wrong> {
+        match Selector::parse_at(self.text, self.at, Extent::Part) {
+            Ok((selector, end)) => {
+                self.at = end;
+                Ok(Ask::Labels(selector))
             }
-        }
-        match self.ends() {
-            true => Ok(Selector { requirements }),
-            false => Err((self.at, self.unexpected("a label selector"))),
+            Err(mistake) => {
+                self.at = mistake.at;
+                Err((self.at, self.selector_message(&mistake.kind)))
+            }
         }
     }
 
-    fn unexpected(&self, inside: &str) -> String {
-        match self.rest().chars().next() {
+    fn selector_message(&self, mistake: &MistakeKind) -> String {
+        let unexpected = |inside: &str| match self.rest().chars().next() {
             Some(c) => format!("unexpected {c:?} in {inside}"),
             None => format!("{inside} is incomplete"),
-        }
-    }
-
-    fn label(&mut self, what: &str, more: &[char]) -> Result<String, Wrong> {
-        let word = self.take(|c| {
-            c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') || more.contains(&c)
-        });
-        match word.is_empty() {
-            true => Err((self.at, format!("a label selector needs {what} here"))),
-            false => Ok(word.to_owned()),
-        }
-    }
-
-    fn requirement(&mut self) -> Result<Requirement, Wrong> {
-        let absent = self.eat("!");
-        let name = self.label("the name of a label", &['/'])?;
-        if absent {
-            let wanted = Wanted::Absent;
-            return Ok(Requirement { name, wanted });
-        }
-        let after = self.at;
-        self.spaces();
-        let wanted = if self.eat("!=") {
-            self.spaces();
-            Wanted::NotEqual(self.label("a value", &[])?)
-        } else if self.eat("==") || self.eat("=") {
-            self.spaces();
-            Wanted::Equal(self.label("a value", &[])?)
-        } else if let Some(values) = self.set("in")? {
-            Wanted::In(values)
-        } else if let Some(values) = self.set("notin")? {
-            Wanted::NotIn(values)
-        } else {
-            // The next word starts another term.
-            self.at = after;
-            Wanted::Exists
         };
-        Ok(Requirement { name, wanted })
-    }
-
-    /// Reads the list of `in (a, b)`; None if no list follows.
-    fn set(&mut self, operator: &str) -> Result<Option<Vec<String>>, Wrong> {
-        let start = self.at;
-        if !self.eat(operator) {
-            return Ok(None);
-        }
-        self.spaces();
-        if !self.eat("(") {
-            self.at = start;
-            return Ok(None);
-        }
-        let mut values = Vec::new();
-        loop {
-            self.spaces();
-            values.push(self.label("a value", &[])?);
-            self.spaces();
-            if self.eat(")") {
-                return Ok(Some(values));
-            }
-            if !self.eat(",") {
-                return Err((self.at, self.unexpected("the values of a label")));
-            }
+        match mistake {
+            MistakeKind::NoName => "a label selector needs the name of a label here".to_owned(),
+            MistakeKind::NoValue => "a label selector needs a value here".to_owned(),
+            MistakeKind::Close => unexpected("the values of a label"),
+            _ => unexpected("a label selector"),
         }
     }
 }

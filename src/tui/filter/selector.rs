@@ -1,43 +1,9 @@
-//! Label selectors, in the syntax of kubectl.
+//! Searches the labels of many objects for a label selector.
 
-use std::fmt;
-
+use kube_values::selector::{Requirement, Selector, Wanted};
 use memchr::memmem::Finder;
 
 use crate::engine::world::Labels;
-
-/// A label selector: labels must meet all requirements.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selector {
-    /// The requirements, one label each.
-    pub requirements: Vec<Requirement>,
-}
-
-/// A requirement on one label.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Requirement {
-    /// The name of the label.
-    pub name: String,
-    /// The condition on its value.
-    pub wanted: Wanted,
-}
-
-/// A condition on a label.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// The label exists.
-    Exists,
-    /// The label does not exist.
-    Absent,
-    /// The label has this value.
-    Equal(String),
-    /// The label has another value, or does not exist.
-    NotEqual(String),
-    /// The label has one of these values.
-    In(Vec<String>),
-    /// The label has none of these values, or does not exist.
-    NotIn(Vec<String>),
-}
 
 /// A selector, compiled to check many objects: each requirement is a search for label lines.
 #[derive(Clone, Debug)]
@@ -57,6 +23,8 @@ impl Ready {
                 Wanted::NotEqual(value) => (false, vec![line(value)]),
                 Wanted::In(values) => (true, values.iter().map(line).collect()),
                 Wanted::NotIn(values) => (false, values.iter().map(line).collect()),
+                // A filter cannot contain these; no object matches.
+                Wanted::Greater(_) | Wanted::Less(_) | Wanted::Unknown => (true, Vec::new()),
             }
         });
         Self(ready.collect())
@@ -86,23 +54,4 @@ impl Ready {
 
 fn is_one_in(texts: &[Finder<'static>], text: &str) -> bool {
     texts.iter().any(|one| one.find(text.as_bytes()).is_some())
-}
-
-impl fmt::Display for Selector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, Requirement { name, wanted }) in self.requirements.iter().enumerate() {
-            if at > 0 {
-                f.write_str(",")?;
-            }
-            match wanted {
-                Wanted::Exists => f.write_str(name)?,
-                Wanted::Absent => write!(f, "!{name}")?,
-                Wanted::Equal(value) => write!(f, "{name}={value}")?,
-                Wanted::NotEqual(value) => write!(f, "{name}!={value}")?,
-                Wanted::In(values) => write!(f, "{name} in ({})", values.join(","))?,
-                Wanted::NotIn(values) => write!(f, "{name} notin ({})", values.join(","))?,
-            }
-        }
-        Ok(())
-    }
 }

@@ -85,7 +85,7 @@ fn to_int<'a>(value: &Val<'a>) -> Result<Val<'a>, CelError> {
     let int = match value {
         Val::Int(int) => Some(*int),
         Val::Uint(uint) => i64::try_from(*uint).ok(),
-        Val::Double(double) => super::super::value::whole(double.trunc()),
+        Val::Double(double) => kube_values::limit::whole(double.trunc()),
         Val::Text(text) => text.parse().ok(),
         Val::Time(time) => Some(time.as_second()),
         Val::Span(nanos) => Some(*nanos),

@@ -22,7 +22,7 @@ pub use operators::double_text;
 pub(super) use operators::operate;
 pub(super) use pattern::Pattern;
 pub(super) use quantity::Quantity;
-pub(super) use time::{parse_span, show_span};
+pub(super) use time::show_span;
 
 /// A function, resolved when the expression is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,10 +3,11 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use kube_values::quantity::{ONE, Parts};
+
 use super::super::CelError;
 use super::super::value::Val;
 use super::{Function, mismatch};
-use crate::quantity::{ONE, Parts};
 
 /// An amount of a resource.
 #[derive(Debug, Clone, Copy)]

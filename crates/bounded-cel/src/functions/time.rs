@@ -3,6 +3,7 @@
 
 use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone};
+use kube_values::{duration, time};
 
 use super::super::CelError;
 use super::super::meter::Meter;
@@ -53,14 +54,18 @@ pub(super) fn call<'a>(
         (Function::Timestamp, [Val::Time(_)]) | (Function::Duration, [Val::Span(_)]) => {
             Ok(args.first().cloned().unwrap_or(Val::Null))
         }
-        (Function::Timestamp, [Val::Text(text)]) => text.parse().map(Val::Time).map_err(|_| {
-            CelError::failed("type conversion error from 'string' to 'google.protobuf.Timestamp'")
-        }),
+        (Function::Timestamp, [Val::Text(text)]) => {
+            time::timestamp(text).map(Val::Time).ok_or_else(|| {
+                CelError::failed(
+                    "type conversion error from 'string' to 'google.protobuf.Timestamp'",
+                )
+            })
+        }
         (Function::Timestamp, [Val::Int(seconds)]) => Timestamp::from_second(*seconds)
             .map(Val::Time)
             .map_err(|_| CelError::failed("the timestamp is out of range")),
         (Function::Duration, [Val::Text(text)]) => {
-            parse_span(text).map(Val::Span).ok_or_else(|| {
+            duration::parse(text).map(Val::Span).ok_or_else(|| {
                 CelError::failed(
                     "type conversion error from 'string' to 'google.protobuf.Duration'",
                 )
@@ -120,54 +125,6 @@ fn zone_named(name: &str) -> Result<TimeZone, CelError> {
     offset()
         .map(TimeZone::fixed)
         .ok_or_else(|| CelError::failed("a time zone is UTC or an offset here, as in +02:00"))
-}
-
-/// Parses a duration in Go's format: `1h30m`, `-1.5s`, `100ms`.
-pub(in super::super) fn parse_span(text: &str) -> Option<i64> {
-    let (negative, mut rest) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    if rest == "0" {
-        return Some(0);
-    }
-    if rest.is_empty() || text.len() > 64 {
-        return None;
-    }
-    let mut total: i128 = 0;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let (number, after) = rest.split_at(digits);
-        let unit_end = after
-            .find(|c: char| c.is_ascii_digit() || c == '.')
-            .unwrap_or(after.len());
-        let (unit, after) = after.split_at(unit_end);
-        let scale: i128 = match unit {
-            "h" => 3_600_000_000_000,
-            "m" => 60_000_000_000,
-            "s" => 1_000_000_000,
-            "ms" => 1_000_000,
-            "us" | "µs" | "μs" => 1000,
-            "ns" => 1,
-            _ => return None,
-        };
-        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        if whole.is_empty() && fraction.is_empty() || whole.len() > 19 || fraction.contains('.') {
-            return None;
-        }
-        let mut nanos = match whole {
-            "" => 0,
-            whole => whole.parse::<i128>().ok()?.checked_mul(scale)?,
-        };
-        let mut place = scale;
-        for digit in fraction.chars() {
-            place /= 10;
-            nanos += i128::from(digit.to_digit(10)?) * place;
-        }
-        total = total.checked_add(nanos)?;
-        rest = after;
-    }
-    i64::try_from(if negative { -total } else { total }).ok()
 }
 
 /// Formats a duration in seconds, as CEL does: `5400s`, `1.5s`.

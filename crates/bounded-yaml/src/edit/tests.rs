@@ -26,52 +26,49 @@ fn changed_lines(before: &str, after: &str) -> (usize, usize) {
 
 #[test]
 fn one_scalar_changes_and_nothing_else() {
-    let set = |value: &mut Value| value["spec"]["releaseRef"]["name"] = "cart-2".into();
+    let set = |value: &mut Value| value["spec"]["sourceRef"]["name"] = "cart-2".into();
     for (before, after) in [
         (
-            "spec:\n  releaseRef:\n    name: cart-1 # why\n",
+            "spec:\n  sourceRef:\n    name: cart-1 # why\n",
             "cart-2 # why",
         ),
         (
-            "spec:\r\n  releaseRef:\r\n    name: cart-1\r\n  x: 1\r\n",
+            "spec:\r\n  sourceRef:\r\n    name: cart-1\r\n  x: 1\r\n",
             "name: cart-2\r\n",
         ),
         (
-            "spec: {releaseRef: {name: cart-1}, x: [1, 2]}\n",
+            "spec: {sourceRef: {name: cart-1}, x: [1, 2]}\n",
             "{name: cart-2}",
         ),
         (
-            "spec:\n  releaseRef: {name: 'cart-1'} # a\tb\n",
+            "spec:\n  sourceRef: {name: 'cart-1'} # a\tb\n",
             "{name: 'cart-2'} # a\tb",
         ),
         (
-            "spec:\n      releaseRef:\n         name: \"cart-1\"\n",
+            "spec:\n      sourceRef:\n         name: \"cart-1\"\n",
             "name: \"cart-2\"",
         ),
         (
-            "spec:\n  releaseRef:\n    name: &r cart-1\n",
+            "spec:\n  sourceRef:\n    name: &r cart-1\n",
             "name: &r cart-2",
         ),
         (
-            "spec:\n  releaseRef:\n    name: !!str cart-1\n",
+            "spec:\n  sourceRef:\n    name: !!str cart-1\n",
             "name: !!str cart-2",
         ),
         (
-            "spec:\n  releaseRef:\n    name: >-\n      cart-1\n  x: 1\n",
+            "spec:\n  sourceRef:\n    name: >-\n      cart-1\n  x: 1\n",
             ">-\n      cart-2\n  x",
         ),
         (
-            "# ä\nspec:\n  note: |\n    name: cart-1\n  releaseRef:\n    name: cart-1\n",
-            "releaseRef:\n    name: cart-2",
+            "# ä\nspec:\n  note: |\n    name: cart-1\n  sourceRef:\n    name: cart-1\n",
+            "sourceRef:\n    name: cart-2",
         ),
         (
-            "\u{feff}spec:\n  releaseRef:\n    name: cart-1",
+            "\u{feff}spec:\n  sourceRef:\n    name: cart-1",
             "name: cart-2",
         ),
-        (
-            "spec:\n  ? releaseRef\n  : name: cart-1\n",
-            ": name: cart-2",
-        ),
+        ("spec:\n  ? sourceRef\n  : name: cart-1\n", ": name: cart-2"),
     ] {
         let edited = edited(before, set).unwrap();
         assert!(edited.contains(after), "{before:?} became {edited:?}");

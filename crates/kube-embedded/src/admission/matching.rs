@@ -1,5 +1,6 @@
 //! Decides whether a policy or a binding applies to a request.
 
+use kube_values::selector::Selector;
 use serde_json::Value;
 
 /// The operation of a request.
@@ -85,8 +86,8 @@ impl Match {
         Self {
             rules: rules(value.get("resourceRules")),
             excluded: rules(value.get("excludeResourceRules")),
-            object_selector: Selector::read(value.get("objectSelector")),
-            namespace_selector: Selector::read(value.get("namespaceSelector")),
+            object_selector: Selector::from_object(&value["objectSelector"]),
+            namespace_selector: Selector::from_object(&value["namespaceSelector"]),
         }
     }
 
@@ -117,7 +118,7 @@ impl Match {
             false => request.namespace_object,
         };
         self.namespace_selector
-            .matches(namespace.and_then(labels_of))
+            .matches(namespace.map_or(&Value::Null, labels_of))
     }
 }
 
@@ -167,63 +168,6 @@ fn strings(value: Option<&Value>) -> Vec<String> {
     items.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-type Labels = serde_json::Map<String, Value>;
-
-fn labels_of(object: &Value) -> Option<&Labels> {
-    object.get("metadata")?.get("labels")?.as_object()
-}
-
-/// A label selector in the form of the API's objects.
-#[derive(Debug, Clone, Default)]
-struct Selector {
-    requirements: Vec<(String, String, Vec<String>)>,
-}
-
-impl Selector {
-    fn read(value: Option<&Value>) -> Self {
-        let mut requirements = Vec::new();
-        let labels = value
-            .and_then(|v| v.get("matchLabels"))
-            .and_then(Value::as_object);
-        for (key, value) in labels.into_iter().flatten() {
-            let value = value.as_str().unwrap_or_default().to_owned();
-            requirements.push((key.clone(), "In".to_owned(), vec![value]));
-        }
-        let expressions = value
-            .and_then(|v| v.get("matchExpressions"))
-            .and_then(Value::as_array);
-        for expression in expressions.into_iter().flatten() {
-            let field = |key: &str| {
-                expression
-                    .get(key)
-                    .and_then(Value::as_str)
-                    .unwrap_or_default()
-                    .to_owned()
-            };
-            requirements.push((
-                field("key"),
-                field("operator"),
-                strings(expression.get("values")),
-            ));
-        }
-        Self { requirements }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.requirements.is_empty()
-    }
-
-    fn matches(&self, labels: Option<&Labels>) -> bool {
-        self.requirements.iter().all(|(key, operator, values)| {
-            let label = labels.and_then(|l| l.get(key)).and_then(Value::as_str);
-            let listed = label.is_some_and(|label| values.iter().any(|v| v == label));
-            match operator.as_str() {
-                "In" => listed,
-                "NotIn" => !listed,
-                "Exists" => label.is_some(),
-                "DoesNotExist" => label.is_none(),
-                _ => false,
-            }
-        })
-    }
+fn labels_of(object: &Value) -> &Value {
+    &object["metadata"]["labels"]
 }

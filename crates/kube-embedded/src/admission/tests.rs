@@ -19,21 +19,21 @@ fn pin_schema() -> Value {
     json!({
         "type": "object",
         "x-kubernetes-validations": [{
-            "rule": "self.metadata.name == self.spec.component + '-' + self.spec.environment",
-            "message": "the name must be {component}-{environment}",
+            "rule": "self.metadata.name == self.spec.maker + '-' + self.spec.place",
+            "message": "the name must be {maker}-{place}",
         }],
         "properties": {
             "metadata": {"type": "object"},
             "spec": {
                 "type": "object",
                 "x-kubernetes-validations": [
-                    {"rule": "self.component == oldSelf.component", "message": "the component never changes", "fieldPath": ".component", "reason": "FieldValueForbidden"},
-                    {"rule": "has(self.releaseRef)", "messageExpression": "'widget of ' + self.component + ' names no release'", "reason": "FieldValueRequired", "fieldPath": ".releaseRef"},
+                    {"rule": "self.maker == oldSelf.maker", "message": "the maker never changes", "fieldPath": ".maker", "reason": "FieldValueForbidden"},
+                    {"rule": "has(self.sourceRef)", "messageExpression": "'widget of ' + self.maker + ' names no source'", "reason": "FieldValueRequired", "fieldPath": ".sourceRef"},
                 ],
                 "properties": {
-                    "component": {"type": "string"},
-                    "environment": {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": " fixed "}]},
-                    "releaseRef": {"type": "object", "properties": {"name": {"type": "string", "x-kubernetes-validations": [{"rule": "self.size() > 0"}]}}},
+                    "maker": {"type": "string"},
+                    "place": {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": " fixed "}]},
+                    "sourceRef": {"type": "object", "properties": {"name": {"type": "string", "x-kubernetes-validations": [{"rule": "self.size() > 0"}]}}},
                     "holds": {
                         "type": "array",
                         "x-kubernetes-list-type": "map",
@@ -65,7 +65,7 @@ fn pin_schema() -> Value {
 fn widget() -> Value {
     json!({
         "metadata": {"name": "shop-production"},
-        "spec": {"component": "shop", "environment": "production", "releaseRef": {"name": "shop-v1"}},
+        "spec": {"maker": "shop", "place": "production", "sourceRef": {"name": "shop-v1"}},
     })
 }
 
@@ -95,36 +95,36 @@ fn crd_rules_in_the_words_of_a_real_server() {
             "the object's own rule",
             json!({"metadata": {"name": "x"}, "spec": widget()["spec"]}),
             None,
-            &["<nil>: Invalid value: the name must be {component}-{environment}"],
+            &["<nil>: Invalid value: the name must be {maker}-{place}"],
         ),
         (
             "message expression, path and reason",
-            changed("releaseRef", Value::Null),
+            changed("sourceRef", Value::Null),
             None,
-            &["spec.releaseRef: Required value: widget of shop names no release"],
+            &["spec.sourceRef: Required value: widget of shop names no source"],
         ),
         (
             "a scalar shows its value",
-            changed("releaseRef", json!({"name": ""})),
+            changed("sourceRef", json!({"name": ""})),
             None,
-            &["spec.releaseRef.name: Invalid value: \"\": failed rule: self.size() > 0"],
+            &["spec.sourceRef.name: Invalid value: \"\": failed rule: self.size() > 0"],
         ),
         (
             "transition",
-            changed("environment", json!("test")),
+            changed("place", json!("test")),
             Some(widget()),
             &[
-                "<nil>: Invalid value: the name must be {component}-{environment}",
-                "spec.environment: Invalid value: \"test\": fixed",
+                "<nil>: Invalid value: the name must be {maker}-{place}",
+                "spec.place: Invalid value: \"test\": fixed",
             ],
         ),
         (
             "forbidden",
-            changed("component", json!("cart")),
+            changed("maker", json!("cart")),
             Some(widget()),
             &[
-                "<nil>: Invalid value: the name must be {component}-{environment}",
-                "spec.component: Forbidden: the component never changes",
+                "<nil>: Invalid value: the name must be {maker}-{place}",
+                "spec.maker: Forbidden: the maker never changes",
             ],
         ),
         (
@@ -194,7 +194,7 @@ fn crd_rules_in_the_words_of_a_real_server() {
         ),
         (
             "null is not checked",
-            json!({"metadata": {"name": "shop-production"}, "spec": {"component": "shop", "environment": "production", "releaseRef": {"name": null}}}),
+            json!({"metadata": {"name": "shop-production"}, "spec": {"maker": "shop", "place": "production", "sourceRef": {"name": null}}}),
             None,
             none,
         ),
@@ -341,11 +341,11 @@ fn request<'a>(
         operation,
         group: "example.com",
         version: "v1alpha1",
-        resource: "releases",
+        resource: "models",
         subresource: "",
         namespace: Some("shop"),
         name: "shop-v1",
-        kind: "Release",
+        kind: "Model",
         object,
         old_object: old,
         namespace_object: None,
@@ -364,8 +364,8 @@ fn binding(policy: &str, actions: Value) -> Value {
     json!({"metadata": {"name": format!("{policy}-binding")}, "spec": {"policyName": policy, "validationActions": actions}})
 }
 
-fn releases(operations: Value) -> Value {
-    json!({"resourceRules": [{"apiGroups": ["example.com"], "apiVersions": ["*"], "resources": ["releases"], "operations": operations}]})
+fn models(operations: Value) -> Value {
+    json!({"resourceRules": [{"apiGroups": ["example.com"], "apiVersions": ["*"], "resources": ["models"], "operations": operations}]})
 }
 
 fn compiled(policies: &[Value], bindings: &[Value]) -> Policies {
@@ -375,13 +375,13 @@ fn compiled(policies: &[Value], bindings: &[Value]) -> Policies {
 }
 
 #[test]
-fn a_release_never_changes() {
+fn a_model_never_changes() {
     let policies = compiled(
         &[policy(
             "immutable",
             json!({
-                "matchConstraints": releases(json!(["UPDATE"])),
-                "validations": [{"expression": "object.spec == oldObject.spec", "message": "the spec of a Release never changes", "reason": "Forbidden"}],
+                "matchConstraints": models(json!(["UPDATE"])),
+                "validations": [{"expression": "object.spec == oldObject.spec", "message": "the spec of a Model never changes", "reason": "Forbidden"}],
             }),
         )],
         &[binding("immutable", json!(["Deny"]))],
@@ -404,14 +404,14 @@ fn a_release_never_changes() {
     assert_eq!(denial, Denial {
         policy: "immutable".into(),
         binding: "immutable-binding".into(),
-        message: "ValidatingAdmissionPolicy 'immutable' with binding 'immutable-binding' denied request: the spec of a Release never changes".into(),
+        message: "ValidatingAdmissionPolicy 'immutable' with binding 'immutable-binding' denied request: the spec of a Model never changes".into(),
         reason: "Forbidden".into(),
         code: 403,
     });
     assert_eq!(
         denial.status_message(&change),
         format!(
-            "releases.example.com \"shop-v1\" is forbidden: {}",
+            "models.example.com \"shop-v1\" is forbidden: {}",
             denial.message
         )
     );
@@ -427,28 +427,28 @@ fn a_release_never_changes() {
 }
 
 #[test]
-fn who_may_promote() {
+fn who_may_enter() {
     let policies = compiled(
         &[policy(
-            "promote",
+            "enter",
             json!({
                 "matchConstraints": {"resourceRules": [{"apiGroups": ["example.com"], "apiVersions": ["v1alpha1"], "resources": ["widgets"], "operations": ["CREATE", "UPDATE"]}]},
-                "matchConditions": [{"name": "moved", "expression": "request.operation == 'CREATE' || object.spec.releaseRef != oldObject.spec.releaseRef || object.spec.?holds != oldObject.spec.?holds"}],
+                "matchConditions": [{"name": "moved", "expression": "request.operation == 'CREATE' || object.spec.sourceRef != oldObject.spec.sourceRef || object.spec.?holds != oldObject.spec.?holds"}],
                 "variables": [
-                    {"name": "environment", "expression": "object.spec.environment"},
-                    {"name": "allowed", "expression": "authorizer.group('example.com').resource('environments').namespace(request.namespace).name(variables.environment).check('promote').allowed()"},
+                    {"name": "place", "expression": "object.spec.place"},
+                    {"name": "allowed", "expression": "authorizer.group('example.com').resource('places').namespace(request.namespace).name(variables.place).check('enter').allowed()"},
                 ],
-                "validations": [{"expression": "variables.allowed", "messageExpression": "request.userInfo.username + ' may not promote into ' + variables.environment", "reason": "Forbidden"}],
+                "validations": [{"expression": "variables.allowed", "messageExpression": "request.userInfo.username + ' may not enter ' + variables.place", "reason": "Forbidden"}],
             }),
         )],
-        &[binding("promote", json!(["Deny", "Warn", "Audit"]))],
+        &[binding("enter", json!(["Deny", "Warn", "Audit"]))],
     );
     let asked = RefCell::new(Vec::new());
     let allowed = |query: &AccessQuery| {
         asked.borrow_mut().push(query.clone());
         query.name == "test"
     };
-    let widget = |environment: &str, release: &str| json!({"metadata": {"name": "p"}, "spec": {"environment": environment, "releaseRef": {"name": release}}});
+    let widget = |place: &str, model: &str| json!({"metadata": {"name": "p"}, "spec": {"place": place, "sourceRef": {"name": model}}});
     let check = |old: Option<&Value>, new: &Value| {
         policies.check(&Admission {
             resource: "widgets",
@@ -474,21 +474,21 @@ fn who_may_promote() {
     let denial = verdict.denial.unwrap();
     assert_eq!(
         denial.message,
-        "ValidatingAdmissionPolicy 'promote' with binding 'promote-binding' denied request: ana may not promote into production"
+        "ValidatingAdmissionPolicy 'enter' with binding 'enter-binding' denied request: ana may not enter production"
     );
     assert_eq!(denial.code, 403);
     assert_eq!(
         verdict.warnings,
         [
-            "Validation failed for ValidatingAdmissionPolicy 'promote' with binding 'promote-binding': ana may not promote into production"
+            "Validation failed for ValidatingAdmissionPolicy 'enter' with binding 'enter-binding': ana may not enter production"
         ]
     );
     assert_eq!(
         asked.borrow()[1],
         AccessQuery {
-            verb: "promote".into(),
+            verb: "enter".into(),
             group: "example.com".into(),
-            resource: "environments".into(),
+            resource: "places".into(),
             namespace: "shop".into(),
             name: "production".into(),
             ..AccessQuery::default()
@@ -510,12 +510,12 @@ fn who_may_promote() {
 }
 
 #[test]
-fn a_labelled_release_is_not_deleted() {
+fn a_labelled_model_is_not_deleted() {
     let policies = compiled(
         &[policy(
             "claimed",
             json!({
-                "matchConstraints": releases(json!(["DELETE"])),
+                "matchConstraints": models(json!(["DELETE"])),
                 "validations": [{"expression": "!('example.com/kept' in oldObject.metadata.?labels.orValue({})) || has(namespaceObject.metadata.deletionTimestamp)"}],
             }),
         )],
@@ -592,21 +592,17 @@ fn which_requests_a_policy_is_about() {
         ),
         (rule(json!({"apiGroups": [""]})), base(), false),
         (rule(json!({"apiVersions": ["v1"]})), base(), false),
-        (rule(json!({"resources": ["releases"]})), base(), true),
+        (rule(json!({"resources": ["models"]})), base(), true),
         (rule(json!({"resources": ["widgets"]})), base(), false),
-        (rule(json!({"resources": ["releases"]})), in_status(), false),
+        (rule(json!({"resources": ["models"]})), in_status(), false),
         (rule(json!({"resources": ["*"]})), in_status(), false),
         (
-            rule(json!({"resources": ["releases/status"]})),
+            rule(json!({"resources": ["models/status"]})),
             in_status(),
             true,
         ),
-        (
-            rule(json!({"resources": ["releases/*"]})),
-            in_status(),
-            true,
-        ),
-        (rule(json!({"resources": ["releases/*"]})), base(), true),
+        (rule(json!({"resources": ["models/*"]})), in_status(), true),
+        (rule(json!({"resources": ["models/*"]})), base(), true),
         (rule(json!({"resources": ["*/status"]})), in_status(), true),
         (rule(json!({"resources": ["*/status"]})), base(), false),
         (rule(json!({"resourceNames": ["shop-v1"]})), base(), true),
@@ -616,7 +612,7 @@ fn which_requests_a_policy_is_about() {
         (rule(json!({"scope": "Cluster"})), cluster(), true),
         (rule(json!({"scope": "Cluster"})), writes_namespace(), true),
         (
-            json!({"excludeResourceRules": rule(json!({"resources": ["releases"]}))["resourceRules"]}),
+            json!({"excludeResourceRules": rule(json!({"resources": ["models"]}))["resourceRules"]}),
             base(),
             false,
         ),
@@ -698,7 +694,7 @@ fn failures_conditions_and_actions() {
     let object = json!({"metadata": {"name": "a"}});
     let verdict = |spec: Value, actions: Value| {
         let mut spec = spec;
-        spec["matchConstraints"] = releases(json!(["*"]));
+        spec["matchConstraints"] = models(json!(["*"]));
         compiled(&[policy("p", spec)], &[binding("p", actions)]).check(&request(
             Operation::Create,
             Some(&object),
@@ -787,7 +783,7 @@ fn failures_conditions_and_actions() {
         ),
         (
             "what is absent",
-            json!({"validations": [{"expression": "oldObject == null && params == null && namespaceObject == null && !has(request.subResource) && request.kind.kind == 'Release' && request.dryRun == false"}]}),
+            json!({"validations": [{"expression": "oldObject == null && params == null && namespaceObject == null && !has(request.subResource) && request.kind.kind == 'Model' && request.dryRun == false"}]}),
             json!(["Deny"]),
             None,
             0,
@@ -813,7 +809,7 @@ fn failures_conditions_and_actions() {
 fn failures_are_worded_as_a_real_server_does() {
     let object = json!({"metadata": {"name": "a"}, "spec": {"s": "x", "z": 0, "l": [1]}});
     let mut spec = json!({"variables": [{"name": "v", "expression": "object.missing"}]});
-    spec["matchConstraints"] = releases(json!(["*"]));
+    spec["matchConstraints"] = models(json!(["*"]));
     for (expression, error) in [
         ("object.spec.s.x == 1", "no such key: x"),
         ("oldObject.spec == 1", "no such key: spec"),

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::Stamp;
 use super::apply::{self, Manager, Operation};
 use super::catalog::Resource;
-use super::names::{self, Form};
+use super::names;
 use super::route::FieldValidation;
 use super::status::Failure;
 use birth::begin_life;
@@ -148,7 +148,7 @@ pub fn create(
     let name = self::meta(&object, "name").to_owned();
     let mut causes = names::check_metadata(
         &object["metadata"],
-        Form::of(&resource.subject.group, &resource.subject.plural),
+        names::form_of(&resource.subject.group, &resource.subject.plural),
     );
     causes.extend(own_rules(resource, &object));
     warnings.extend(plain_names(resource, &object, &mut causes));
@@ -213,7 +213,7 @@ pub fn update(
     }
     causes.extend(names::check_metadata(
         &object["metadata"],
-        Form::PathSegment,
+        kube_values::name::Form::PathSegment,
     ));
     causes.extend(new_finalizers(old, &object));
     causes.extend(own_rules(resource, &object));

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use kube_values::{name, selector::Selector};
 use serde_json::{Map, Value};
 
 use super::super::catalog::{Custom, Resource};
 use super::super::schema::{FieldError, Reason};
 use super::super::status::Cause;
-use super::super::{names, scale, select};
+use super::super::{names, scale};
 use super::meta;
 
 /// Refuses changes of metadata fields that a client may omit but not change.
@@ -216,7 +217,7 @@ pub(super) fn own_rules(resource: &Resource, object: &Value) -> Vec<Cause> {
     if core && matches!(plural, "configmaps" | "secrets") {
         for part in ["data", "binaryData"] {
             for key in object[part].as_object().into_iter().flat_map(Map::keys) {
-                if let Err(why) = names::config_key(key) {
+                if let Err(why) = name::config_key(key) {
                     causes.push(Cause {
                         reason: "FieldValueInvalid".into(),
                         message: format!("Invalid value: {key:?}: {why}"),
@@ -227,10 +228,10 @@ pub(super) fn own_rules(resource: &Resource, object: &Value) -> Vec<Cause> {
         }
     }
     if workload {
-        let selector = select::Labels::from_json(&object["spec"]["selector"]);
-        let labels = &object["spec"]["template"]["metadata"];
+        let selector = Selector::from_object(&object["spec"]["selector"]);
+        let labels = &object["spec"]["template"]["metadata"]["labels"];
         if !selector.is_empty() && !selector.matches(labels) {
-            let shown = labels["labels"].as_object().cloned().unwrap_or_default();
+            let shown = labels.as_object().cloned().unwrap_or_default();
             causes.push(Cause {
                 reason: "FieldValueInvalid".into(),
                 message: format!(

@@ -2,7 +2,7 @@
 //!
 //! Go's typed clients send built-in kinds only as protobuf, without a fallback, but accept JSON answers. So
 //! this module decodes protobuf and nothing encodes it. The Go program of the conformance suite writes
-//! `wire.json` (with `BOWLINE_BLESS=1`).
+//! `wire.json`.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

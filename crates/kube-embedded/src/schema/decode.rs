@@ -4,6 +4,7 @@
 //! errors (422).
 
 use base64::{DecodeError, Engine, prelude::BASE64_STANDARD};
+use kube_values::{quantity::Parts, time};
 use serde_json::Value;
 
 use super::error::{FieldError, Reason};
@@ -95,7 +96,7 @@ fn mismatch(node: &Node, value: &Value) -> Option<Mismatch> {
         Kind::Boolean => value.is_boolean(),
         Kind::Number => value.is_number(),
         Kind::String => match (value.as_str(), node.format.as_deref()) {
-            (Some(text), Some("date-time")) if text.parse::<jiff::Timestamp>().is_err() => {
+            (Some(text), Some("date-time")) if time::timestamp(text).is_none() => {
                 return Some(Mismatch::Text(format!(
                     "parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse {text:?} as \"2006\""
                 )));
@@ -117,7 +118,7 @@ fn mismatch(node: &Node, value: &Value) -> Option<Mismatch> {
         },
         Kind::Quantity => match value {
             Value::Number(_) => true,
-            Value::String(text) if is_quantity(text) => true,
+            Value::String(text) if Parts::parse(text).is_some() => true,
             _ => {
                 return Some(Mismatch::Text(
                     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -148,25 +149,6 @@ fn illegal_byte(text: &str) -> Option<usize> {
         Err(DecodeError::InvalidByte(at, _)) => Some(at),
         Err(_) => Some(text.len() / 4 * 4),
     }
-}
-
-/// Returns whether a string is a resource quantity.
-fn is_quantity(text: &str) -> bool {
-    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let end = digits
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(digits.len());
-    let (number, suffix) = digits.split_at(end);
-    let number_is_one =
-        number.chars().any(|c| c.is_ascii_digit()) && number.matches('.').count() <= 1;
-    let suffix_is_one = match suffix {
-        "" | "n" | "u" | "m" | "k" | "M" | "G" | "T" | "P" | "E" => true,
-        "Ki" | "Mi" | "Gi" | "Ti" | "Pi" | "Ei" => true,
-        other => other
-            .strip_prefix(['e', 'E'])
-            .is_some_and(|exponent| exponent.parse::<i32>().is_ok()),
-    };
-    number_is_one && suffix_is_one
 }
 
 fn short(name: &str) -> &str {

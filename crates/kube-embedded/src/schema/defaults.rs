@@ -1,8 +1,9 @@
 //! Fills in the defaults of an object.
 
+use kube_values::quantity;
 use serde_json::{Map, Value};
 
-use super::{DefaultStep, Flavor, Kind, Type, quantity};
+use super::{DefaultStep, Flavor, Kind, Type};
 
 pub(super) fn fill(flavor: Flavor, ty: Type<'_>, value: &mut Value) {
     let Some(node) = ty.node() else { return };

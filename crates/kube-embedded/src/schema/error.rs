@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use serde_json::Value;
 
-use super::format::{go_json, quoted, shown};
+use super::go::{go_json, quoted, shown};
 
 /// An error in one field of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]

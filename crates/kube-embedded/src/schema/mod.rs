@@ -9,12 +9,11 @@
 mod decode;
 mod defaults;
 mod error;
-mod format;
+mod go;
 mod parse;
 mod pattern;
 mod place;
 mod prune;
-mod quantity;
 mod resource;
 mod validate;
 
@@ -22,14 +21,14 @@ mod validate;
 mod tests;
 
 pub use error::{FieldError, Reason};
-pub use format::{is_date, is_date_time};
 pub use parse::SchemaError;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kube_values::limit::{Bound, Count};
 use regex::Regex;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 /// The type of one kind, with the types that it refers to.
 #[derive(Debug, Clone)]
@@ -167,16 +166,13 @@ pub(crate) struct Rules {
     required: Vec<String>,
     one_of_values: Vec<Value>,
     pattern: Option<(String, Regex)>,
-    minimum: Option<(f64, bool)>,
-    maximum: Option<(f64, bool)>,
-    multiple_of: Option<f64>,
-    min_length: Option<u64>,
-    max_length: Option<u64>,
-    min_items: Option<u64>,
-    max_items: Option<u64>,
+    minimum: Option<Bound>,
+    maximum: Option<Bound>,
+    multiple_of: Option<Number>,
+    length: Count,
+    items: Count,
     unique_items: bool,
-    min_properties: Option<u64>,
-    max_properties: Option<u64>,
+    properties: Count,
     closed: bool,
     all_of: Vec<Slot>,
     any_of: Vec<Slot>,

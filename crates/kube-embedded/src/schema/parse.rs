@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kube_values::limit::{Bound, Count};
 use serde_json::{Map, Value, json};
 
 use super::{Additional, Flavor, Kind, ListKind, Merge, Node, Rules, Schema, Slot, Types, pattern};
@@ -369,8 +370,15 @@ impl Parser {
     }
 
     fn rules(&mut self, map: &Map<String, Value>, path: &str) -> Result<Rules, SchemaError> {
-        let number = |key: &str| map.get(key).and_then(Value::as_f64);
-        let count = |key: &str| map.get(key).and_then(Value::as_u64);
+        let number = |key: &str| map.get(key).and_then(Value::as_number).cloned();
+        let bound = |key: &str, exclusive: &str| {
+            let exclusive = flag(map, exclusive);
+            number(key).map(|limit| Bound { limit, exclusive })
+        };
+        let count = |least: &str, most: &str| Count {
+            least: map.get(least).and_then(Value::as_u64),
+            most: map.get(most).and_then(Value::as_u64),
+        };
         let pattern = match text(map, "pattern").filter(|p| !p.is_empty()) {
             None => None,
             Some(source) => Some((
@@ -400,16 +408,13 @@ impl Parser {
                 .cloned()
                 .unwrap_or_default(),
             pattern,
-            minimum: number("minimum").map(|m| (m, flag(map, "exclusiveMinimum"))),
-            maximum: number("maximum").map(|m| (m, flag(map, "exclusiveMaximum"))),
+            minimum: bound("minimum", "exclusiveMinimum"),
+            maximum: bound("maximum", "exclusiveMaximum"),
             multiple_of: number("multipleOf"),
-            min_length: count("minLength"),
-            max_length: count("maxLength"),
-            min_items: count("minItems"),
-            max_items: count("maxItems"),
+            length: count("minLength", "maxLength"),
+            items: count("minItems", "maxItems"),
             unique_items: flag(map, "uniqueItems"),
-            min_properties: count("minProperties"),
-            max_properties: count("maxProperties"),
+            properties: count("minProperties", "maxProperties"),
             closed: false,
             all_of: if built_in {
                 Vec::new()

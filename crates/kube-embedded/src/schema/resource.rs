@@ -7,6 +7,33 @@ use super::error::FieldError;
 use super::place::Place;
 use super::{Additional, ListKind, Type};
 
+/// Calls a function with each value inside a value that the schema declares.
+fn descend(
+    ty: Type<'_>,
+    value: &Value,
+    path: &Place<'_>,
+    mut each: impl FnMut(Type<'_>, &Value, &Place<'_>),
+) {
+    let Some(node) = ty.node() else { return };
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                if let Some(slot) = node.properties.get(key) {
+                    each(ty.at(slot), value, &Place::Field(path, key));
+                } else if let Additional::Typed(slot) = &node.additional {
+                    each(ty.at(slot), value, &Place::Key(path, key));
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                each(ty.items(), item, &Place::Element(path, index));
+            }
+        }
+        _ => {}
+    }
+}
+
 /// The error in the apiVersion or the kind of a resource; None if it is valid.
 fn wrong_type_name(key: &str, text: &str) -> Option<String> {
     if text.is_empty() {
@@ -16,13 +43,8 @@ fn wrong_type_name(key: &str, text: &str) -> Option<String> {
         let parts = text.split('/').count();
         return (parts > 2).then(|| format!("unexpected GroupVersion string: {text}"));
     }
-    let lower = text.to_lowercase();
-    let label = lower.starts_with(|c: char| c.is_ascii_lowercase())
-        && lower.ends_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
-        && lower
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
-    (!label).then(|| {
+    let is_label = kube_values::name::dns_label(&text.to_lowercase(), true);
+    (!is_label).then(|| {
         "may have mixed case, but should otherwise match: a DNS-1035 label must consist of lower case alphanumeric \
          characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  \
          or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
@@ -37,80 +59,48 @@ pub(super) fn embedded(
     path: &Place<'_>,
     errors: &mut Vec<FieldError>,
 ) {
-    let Some(node) = ty.node() else { return };
-    match value {
-        Value::Object(map) => {
-            if node.embedded {
-                for key in ["apiVersion", "kind"] {
-                    let path = Place::Field(path, key);
-                    let Some(text) = map.get(key).and_then(Value::as_str) else {
-                        errors.push(FieldError::required(path, ""));
-                        continue;
-                    };
-                    if let Some(detail) = wrong_type_name(key, text) {
-                        errors.push(FieldError::invalid(path, &Value::from(text), &detail));
-                    }
-                }
-            }
-            for (key, value) in map {
-                if let Some(slot) = node.properties.get(key) {
-                    embedded(ty.at(slot), value, &Place::Field(path, key), errors);
-                } else if let Additional::Typed(slot) = &node.additional {
-                    embedded(ty.at(slot), value, &Place::Key(path, key), errors);
-                }
+    if let (true, Value::Object(map)) = (ty.node().is_some_and(|node| node.embedded), value) {
+        for key in ["apiVersion", "kind"] {
+            let path = Place::Field(path, key);
+            let Some(text) = map.get(key).and_then(Value::as_str) else {
+                errors.push(FieldError::required(path, ""));
+                continue;
+            };
+            if let Some(detail) = wrong_type_name(key, text) {
+                errors.push(FieldError::invalid(path, &Value::from(text), &detail));
             }
         }
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                embedded(ty.items(), item, &Place::Element(path, index), errors);
-            }
-        }
-        _ => {}
     }
+    descend(ty, value, path, |ty, value, path| {
+        embedded(ty, value, path, errors)
+    });
 }
 
 /// Checks that sets and list maps contain each element only once.
 pub(super) fn lists(ty: Type<'_>, value: &Value, path: &Place<'_>, errors: &mut Vec<FieldError>) {
-    let Some(node) = ty.node() else { return };
-    match value {
-        Value::Object(map) => {
-            for (key, value) in map {
-                if let Some(slot) = node.properties.get(key) {
-                    lists(ty.at(slot), value, &Place::Field(path, key), errors);
-                } else if let Additional::Typed(slot) = &node.additional {
-                    lists(ty.at(slot), value, &Place::Key(path, key), errors);
-                }
+    let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
+    match ty.list_kind() {
+        ListKind::Atomic => {}
+        ListKind::Set => repeated(items.iter().cloned(), path, errors),
+        ListKind::Map(keys) => match items.iter().position(|i| !i.is_object() && !i.is_null()) {
+            Some(index) => {
+                let detail = "must be an object for an array of list-type map";
+                let path = Place::Element(path, index);
+                let item = items.get(index);
+                errors.extend(item.map(|i| FieldError::invalid(path, i, detail)));
             }
-        }
-        Value::Array(items) => {
-            match &node.list {
-                ListKind::Atomic => {}
-                ListKind::Set => repeated(items.iter().cloned(), path, errors),
-                ListKind::Map(keys) => {
-                    match items.iter().position(|i| !i.is_object() && !i.is_null()) {
-                        Some(index) => {
-                            let detail = "must be an object for an array of list-type map";
-                            let path = Place::Element(path, index);
-                            let item = items.get(index);
-                            errors.extend(item.map(|i| FieldError::invalid(path, i, detail)));
-                        }
-                        None => {
-                            let identities = items.iter().map(|item| {
-                                let pick =
-                                    |key: &String| item.get(key).map(|v| (key.clone(), v.clone()));
-                                Value::Object(keys.iter().filter_map(pick).collect())
-                            });
-                            repeated(identities, path, errors);
-                        }
-                    }
-                }
+            None => {
+                let identities = items.iter().map(|item| {
+                    let pick = |key: &String| item.get(key).map(|v| (key.clone(), v.clone()));
+                    Value::Object(keys.iter().filter_map(pick).collect())
+                });
+                repeated(identities, path, errors);
             }
-            for (index, item) in items.iter().enumerate() {
-                lists(ty.items(), item, &Place::Element(path, index), errors);
-            }
-        }
-        _ => {}
+        },
     }
+    descend(ty, value, path, |ty, value, path| {
+        lists(ty, value, path, errors)
+    });
 }
 
 /// Reports the second occurrence of each value that occurs more than once.
@@ -149,21 +139,6 @@ pub(super) fn built_in(
                     errors.push(FieldError::required(Place::Field(path, key), ""));
                 }
             }
-            for (key, value) in map {
-                if path.is_root() && matches!(key.as_str(), "status" | "metadata") {
-                    continue;
-                }
-                if let Some(slot) = node.properties.get(key) {
-                    built_in(ty.at(slot), value, &Place::Field(path, key), errors);
-                } else if let Additional::Typed(slot) = &node.additional {
-                    built_in(ty.at(slot), value, &Place::Key(path, key), errors);
-                }
-            }
-        }
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                built_in(ty.items(), item, &Place::Element(path, index), errors);
-            }
         }
         Value::String(text)
             if !text.is_empty()
@@ -178,4 +153,10 @@ pub(super) fn built_in(
         }
         _ => {}
     }
+    descend(ty, value, path, |ty, value, place| {
+        let is_left_out = matches!(place, Place::Field(Place::Root, "status" | "metadata"));
+        if !is_left_out {
+            built_in(ty, value, place, errors);
+        }
+    });
 }

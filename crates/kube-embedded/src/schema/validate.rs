@@ -7,10 +7,12 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use serde_json::{Map, Value};
+use kube_values::format;
+use kube_values::limit::{is_multiple, is_same};
+use serde_json::{Map, Number, Value};
 
 use super::error::{FieldError, Reason};
-use super::format::{self, go_float, quoted};
+use super::go::{go_float, quoted};
 use super::place::Place;
 use super::{Additional, Flavor, Kind, ListKind, Node, Rules, Schema, Type, resource};
 
@@ -96,8 +98,8 @@ fn check(ty: Type<'_>, value: &Value, old: Option<&Value>, path: &Place<'_>) -> 
                 outcome.add(error);
             }
             outcome.checks += 1;
-            if !format.is_empty() && format::is_checked(format) {
-                if !format::holds(format, text) {
+            if let Some(has_format) = format::server(format) {
+                if !has_format(text) {
                     let detail =
                         format!("{path} in body must be of type {format}: {}", quoted(text));
                     let message = format!("Invalid value: {}: {detail}", quoted(text));
@@ -110,8 +112,8 @@ fn check(ty: Type<'_>, value: &Value, old: Option<&Value>, path: &Place<'_>) -> 
                 outcome.checks += 1;
             }
         }
-        Value::Number(_) => {
-            number(node, format, value, path, &mut outcome);
+        Value::Number(found) => {
+            number(node, format, value, found, path, &mut outcome);
             outcome.checks += 2;
         }
         Value::Array(items) => {
@@ -145,7 +147,7 @@ fn type_names(kind: Kind) -> &'static [&'static str] {
 
 fn format_applies(kind: Kind, format: &str) -> bool {
     match kind {
-        Kind::String | Kind::Any => format::is_checked(format),
+        Kind::String | Kind::Any => format::server(format).is_some(),
         Kind::Integer => matches!(format, "int32" | "int64"),
         Kind::Number => matches!(format, "float" | "double"),
         _ => false,
@@ -197,24 +199,21 @@ fn one_of_values(rules: &Rules, value: &Value, path: &Place<'_>, outcome: &mut O
     if rules.one_of_values.is_empty() {
         return;
     }
-    let same = |allowed: &Value| match (allowed.as_f64(), value.as_f64()) {
-        (Some(a), Some(b)) => a == b,
-        _ => !value.is_null() && allowed == value,
-    };
-    if !rules.one_of_values.iter().any(same) {
+    let is_allowed = |allowed: &Value| !value.is_null() && is_same(allowed, value);
+    if !rules.one_of_values.iter().any(is_allowed) {
         outcome.add(FieldError::unsupported(path, value, &rules.one_of_values));
     }
 }
 
 fn string(rules: &Rules, text: &str, path: &Place<'_>) -> Option<FieldError> {
-    let length = text.chars().count() as u64;
-    if let Some(most) = rules.max_length.filter(|&most| length > most) {
+    let length = text.chars().count();
+    if let Some(most) = rules.length.below(length) {
         let bytes = if most == 1 { "byte" } else { "bytes" };
         let message = format!("Too long: may not be more than {most} {bytes}");
         return Some(FieldError::new(path, Reason::FieldValueTooLong, message));
     }
     let value = || Value::from(text);
-    if let Some(least) = rules.min_length.filter(|&least| length < least) {
+    if let Some(least) = rules.length.above(length) {
         let detail = format!("{path} in body should be at least {least} chars long");
         return Some(FieldError::invalid(path, &value(), &detail));
     }
@@ -227,7 +226,14 @@ fn string(rules: &Rules, text: &str, path: &Place<'_>) -> Option<FieldError> {
     }
 }
 
-fn number(node: &Node, format: &str, value: &Value, path: &Place<'_>, outcome: &mut Outcome) {
+fn number(
+    node: &Node,
+    format: &str,
+    value: &Value,
+    number: &Number,
+    path: &Place<'_>,
+    outcome: &mut Outcome,
+) {
     let Some(float) = value.as_f64() else { return };
     let integer = value.as_i64();
     let in_range = match (node.kind, format) {
@@ -251,41 +257,45 @@ fn number(node: &Node, format: &str, value: &Value, path: &Place<'_>, outcome: &
         };
         outcome.add(FieldError::invalid("", &Value::from(""), &detail));
     }
-    let bound = |bound: f64| match integer {
-        Some(_) => (bound as i64).to_string(),
-        None => go_float(bound),
+    let shown = |bound: &Number| {
+        let bound = bound.as_f64().unwrap_or_default();
+        match integer {
+            Some(_) => (bound as i64).to_string(),
+            None => go_float(bound),
+        }
     };
     let rules = &node.rules;
-    if let Some(factor) = rules.multiple_of {
-        let multiple = match integer {
-            Some(i) if factor >= 1.0 => i % (factor as i64) == 0,
-            _ => (float / factor).fract().abs() < 1e-9,
+    if let Some(factor) = &rules.multiple_of {
+        // The server compares an integer with the integer part of the factor.
+        let truncated = match factor.as_f64() {
+            Some(float) if float >= 1.0 && integer.is_some() => Number::from(float as i64),
+            _ => factor.clone(),
         };
-        if !multiple {
-            let detail = format!("{path} in body should be a multiple of {}", bound(factor));
+        if !is_multiple(number, &truncated) {
+            let detail = format!("{path} in body should be a multiple of {}", shown(factor));
             outcome.add(FieldError::invalid(path, value, &detail));
         }
     }
-    if let Some((least, exclusive)) = rules.minimum
-        && (float < least || (exclusive && float == least))
+    if let Some(least) = &rules.minimum
+        && !least.admits_above(number)
     {
-        let words = if exclusive {
+        let words = if least.exclusive {
             "greater than"
         } else {
             "greater than or equal to"
         };
-        let detail = format!("{path} in body should be {words} {}", bound(least));
+        let detail = format!("{path} in body should be {words} {}", shown(&least.limit));
         outcome.add(FieldError::invalid(path, value, &detail));
     }
-    if let Some((most, exclusive)) = rules.maximum
-        && (float > most || (exclusive && float == most))
+    if let Some(most) = &rules.maximum
+        && !most.admits_below(number)
     {
-        let words = if exclusive {
+        let words = if most.exclusive {
             "less than"
         } else {
             "less than or equal to"
         };
-        let detail = format!("{path} in body should be {words} {}", bound(most));
+        let detail = format!("{path} in body should be {words} {}", shown(&most.limit));
         outcome.add(FieldError::invalid(path, value, &detail));
     }
 }
@@ -305,11 +315,11 @@ fn list(
         outcome.merge(check(ty.items(), item, before, &place));
     }
     let size = items.len();
-    if let Some(least) = rules.min_items.filter(|&least| (size as u64) < least) {
+    if let Some(least) = rules.items.above(size) {
         let detail = format!("{path} in body should have at least {least} items");
         outcome.add(FieldError::invalid(path, &Value::from(size), &detail));
     }
-    if let Some(most) = rules.max_items.filter(|&most| size as u64 > most) {
+    if let Some(most) = rules.items.below(size) {
         outcome.add(FieldError::too_many(path, size, most));
     }
     let mut seen = HashSet::new();
@@ -345,11 +355,11 @@ fn object(
 ) {
     let rules = &node.rules;
     let size = map.len();
-    if let Some(least) = rules.min_properties.filter(|&least| (size as u64) < least) {
+    if let Some(least) = rules.properties.above(size) {
         let detail = format!("{path} in body should have at least {least} properties");
         outcome.add(FieldError::invalid(path, &Value::from(size), &detail));
     }
-    if let Some(most) = rules.max_properties.filter(|&most| size as u64 > most) {
+    if let Some(most) = rules.properties.below(size) {
         outcome.add(FieldError::too_many(path, size, most));
     }
     let before = |key: &str| old.and_then(|old| old.get(key));

@@ -68,7 +68,7 @@ pub enum OpenError {
         /// SQLite's reason.
         cause: rusqlite::Error,
     },
-    /// The file is not a store of bowline.
+    /// Another program wrote the file.
     #[error("{0} is not a store of the embedded API")]
     Foreign(PathBuf),
     /// The file is a store, and its content cannot be read.

@@ -1,5 +1,6 @@
 //! Helpers for the cells of many kinds.
 
+use kube_values::selector::{Requirement, Selector, Wanted};
 use serde_json::{Map, Value};
 
 /// The text for a missing value.
@@ -85,31 +86,12 @@ fn pairs(labels: &Map<String, Value>) -> impl Iterator<Item = String> + '_ {
 
 /// A LabelSelector in the form of a query; empty if it has no requirements.
 pub(super) fn selector(value: &Value) -> String {
-    let mut terms: Vec<(String, String)> = Vec::new();
-    for (key, value) in value["matchLabels"].as_object().into_iter().flatten() {
-        let value = value.as_str().unwrap_or_default();
-        terms.push((key.clone(), format!("{key}={value}")));
+    let selector = Selector::from_object(value);
+    let is_unknown = |one: &Requirement| one.wanted == Wanted::Unknown;
+    match selector.requirements.iter().any(is_unknown) {
+        true => "<invalid>".to_owned(),
+        false => selector.to_string(),
     }
-    for expression in items(value, "/matchExpressions") {
-        let key = text(expression, "/key");
-        let mut values: Vec<&str> = items(expression, "/values")
-            .iter()
-            .filter_map(Value::as_str)
-            .collect();
-        values.sort_unstable();
-        let values = values.join(",");
-        let term = match text(expression, "/operator") {
-            "In" => format!("{key} in ({values})"),
-            "NotIn" => format!("{key} notin ({values})"),
-            "Exists" => key.to_owned(),
-            "DoesNotExist" => format!("!{key}"),
-            _ => return "<invalid>".to_owned(),
-        };
-        terms.push((key.to_owned(), term));
-    }
-    terms.sort_by(|a, b| a.0.cmp(&b.0));
-    let terms: Vec<String> = terms.into_iter().map(|(_, term)| term).collect();
-    terms.join(",")
 }
 
 /// A LabelSelector; [`NONE`] if it has no requirements.

@@ -1,6 +1,7 @@
 //! `release create`: builds a Release from definitions, named by its version or its content hash.
 
 use kube::ResourceExt;
+use kube_values::name::label_value;
 use serde_json::Value;
 
 use crate::api::release::{AddonReference, Content, GitRef, Reference, Release, ReleaseSpec};
@@ -42,7 +43,7 @@ pub fn release(definitions: &Definitions, version: Option<&str>, source: &Source
     let size = size(&release.spec);
     let own = release.labels_mut();
     own.insert(labels::COMPONENT.to_owned(), names::label_value(&component));
-    if let Some(version) = version.filter(|version| names::is_label_value(version)) {
+    if let Some(version) = version.filter(|version| label_value(version).is_ok()) {
         own.insert(labels::VERSION.to_owned(), version.to_owned());
     }
     let own = release.annotations_mut();

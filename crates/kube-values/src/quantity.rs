@@ -2,6 +2,10 @@
 //!
 //! Amounts are exact in billionths. A smaller part is rounded up, away from zero, as Go does.
 
+mod canonical;
+
+pub use canonical::canonical;
+
 /// One, in billionths.
 pub const ONE: i128 = 1_000_000_000;
 

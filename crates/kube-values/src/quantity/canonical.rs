@@ -3,10 +3,10 @@
 //! A quantity that Go would print from its amount is printed here the same way; one whose text
 //! Go keeps (`1500m`, `1e3`, but also `1.500`) is kept. Amounts beyond 10^29 are left as written.
 
-use bounded_cel::quantity::{BINARY, DECIMAL, Format, ONE, Parts};
+use super::{BINARY, DECIMAL, Format, ONE, Parts};
 
 /// Returns the text that the server would answer with; none when it is no quantity.
-pub(super) fn canonical(text: &str) -> Option<String> {
+pub fn canonical(text: &str) -> Option<String> {
     let text = text.trim();
     let parts = Parts::parse(text)?;
     if is_kept(&parts) {

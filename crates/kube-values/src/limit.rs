@@ -1,0 +1,154 @@
+//! The limits of a schema: numbers, counts and choices, compared exactly.
+
+use std::cmp::Ordering;
+
+use serde_json::{Number, Value};
+
+/// The smallest or the largest number.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bound {
+    /// The limit.
+    pub limit: Number,
+    /// Whether the limit itself is outside.
+    pub exclusive: bool,
+}
+
+impl Bound {
+    /// Returns whether a number is not below this smallest number.
+    pub fn admits_above(&self, number: &Number) -> bool {
+        self.admits(number, Ordering::Greater)
+    }
+
+    /// Returns whether a number is not above this largest number.
+    pub fn admits_below(&self, number: &Number) -> bool {
+        self.admits(number, Ordering::Less)
+    }
+
+    fn admits(&self, number: &Number, side: Ordering) -> bool {
+        let order = compare(number, &self.limit);
+        order == side || !self.exclusive && order == Ordering::Equal
+    }
+}
+
+/// The limits of a count: of characters, items or keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// The smallest count.
+    pub least: Option<u64>,
+    /// The largest count.
+    pub most: Option<u64>,
+}
+
+impl Count {
+    /// Returns the smallest count if a count is below it.
+    pub fn above(&self, count: usize) -> Option<u64> {
+        self.least.filter(|&least| (count as u64) < least)
+    }
+
+    /// Returns the largest count if a count is above it.
+    pub fn below(&self, count: usize) -> Option<u64> {
+        self.most.filter(|&most| count as u64 > most)
+    }
+}
+
+/// Compares two numbers; exact if both are integers.
+pub fn compare(a: &Number, b: &Number) -> Ordering {
+    match (a.as_i128(), b.as_i128()) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        _ => {
+            let float = |number: &Number| number.as_f64().unwrap_or_default();
+            float(a).partial_cmp(&float(b)).unwrap_or(Ordering::Equal)
+        }
+    }
+}
+
+/// Returns whether a number is a multiple of a step; with fractions, up to a billionth of the step.
+pub fn is_multiple(number: &Number, step: &Number) -> bool {
+    if let (Some(number), Some(step)) = (number.as_i128(), step.as_i128()) {
+        return step != 0 && number % step == 0;
+    }
+    let (Some(number), Some(step)) = (number.as_f64(), step.as_f64()) else {
+        return false;
+    };
+    let times = number / step;
+    (times - times.round()).abs() < 1e-9
+}
+
+/// Returns whether two values are equal; `1` and `1.0` are equal.
+pub fn is_same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => compare(a, b) == Ordering::Equal,
+        _ => a == b,
+    }
+}
+
+/// Returns a float without a fraction as an integer of 64 bits.
+pub fn whole(float: f64) -> Option<i64> {
+    // Both limits are exact as floats; the upper one is the first number that is too large.
+    let fits = float.fract() == 0.0 && (-(2f64.powi(63))..2f64.powi(63)).contains(&float);
+    fits.then_some(float as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn number(value: Value) -> Number {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn large_integers_are_compared_exactly() {
+        let bound = |exclusive| Bound {
+            limit: number(json!(9_007_199_254_740_993_i64)),
+            exclusive,
+        };
+        let below = number(json!(9_007_199_254_740_992_i64));
+        assert!(!bound(false).admits_above(&below));
+        assert!(bound(false).admits_below(&below));
+        let equal = bound(false).limit;
+        assert!(bound(false).admits_above(&equal) && !bound(true).admits_above(&equal));
+        assert!(is_same(&json!(1), &json!(1.0)) && !is_same(&json!("1"), &json!(1)));
+    }
+
+    #[test]
+    fn fractions_are_multiples_up_to_their_precision() {
+        for (value, step, expected) in [
+            (json!(6), json!(3), true),
+            (json!(7), json!(3), false),
+            (json!(0.3), json!(0.1), true),
+            (json!(0.35), json!(0.1), false),
+            (json!(1), json!(0), false),
+        ] {
+            let found = is_multiple(&number(value.clone()), &number(step.clone()));
+            assert_eq!(found, expected, "{value} and {step}");
+        }
+    }
+
+    #[test]
+    fn counts_have_two_ends() {
+        let count = Count {
+            least: Some(1),
+            most: Some(2),
+        };
+        assert_eq!((count.above(0), count.below(0)), (Some(1), None));
+        assert_eq!((count.above(2), count.below(2)), (None, None));
+        assert_eq!((count.above(3), count.below(3)), (None, Some(2)));
+    }
+
+    #[test]
+    fn whole_floats_are_integers() {
+        for (float, integer) in [
+            (3.0, Some(3)),
+            (-0.0, Some(0)),
+            (0.5, None),
+            (9.3e18, None),
+            (f64::NAN, None),
+            (f64::INFINITY, None),
+        ] {
+            assert_eq!(whole(float), integer, "{float}");
+        }
+    }
+}

@@ -1,0 +1,488 @@
+//! A test that the modules inside a layer do not depend on each other in a circle.
+//!
+//! The modules are the children of a folder; a file deeper in the tree counts as its child. A name that the folder's
+//! `mod.rs` re-exports counts as the child that it comes from; the other items of `mod.rs` count as nothing. Code of
+//! tests does not count.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::Path;
+
+use super::paths::{Segments, exported, paths, without_comments, without_tests};
+
+/// The folders whose children are checked; `*` stands for each folder.
+const FOLDERS: &[&str] = &["*", "subjects::*", "gitops::tree"];
+
+/// A dependency that closes a circle, and is allowed until somebody removes it.
+struct Known {
+    folder: &'static str,
+    from: &'static str,
+    to: &'static str,
+    reason: &'static str,
+}
+
+const fn known(
+    folder: &'static str,
+    from: &'static str,
+    to: &'static str,
+    reason: &'static str,
+) -> Known {
+    Known {
+        folder,
+        from,
+        to,
+        reason,
+    }
+}
+
+/// The known circles: without these dependencies, there is none. This list only becomes shorter: the test fails on an
+/// entry that closes no circle any more.
+const KNOWN: &[Known] = &[
+    known(
+        "api",
+        "pin",
+        "operation",
+        "a ReleasePin records its operation, and an operation records a Hold; Hold needs a module of its own",
+    ),
+    known(
+        "cli",
+        "actions",
+        "subject",
+        "the arguments of an action are names of subjects; reading them needs a module below actions",
+    ),
+    known(
+        "cli",
+        "commits",
+        "apply",
+        "Place is in apply; it needs a module of its own",
+    ),
+    known(
+        "cli",
+        "report",
+        "apply",
+        "Place is in apply; it needs a module of its own",
+    ),
+    known(
+        "gitops::tree",
+        "index",
+        "births",
+        "the index stores the times of creation that births computes; the type needs to be in index",
+    ),
+    known(
+        "gitops::tree",
+        "index",
+        "chronicle",
+        "the index keeps entries that are not stored yet; the type needs to be below chronicle",
+    ),
+    known(
+        "subjects::release_pin",
+        "facts",
+        "stale",
+        "a fact describes how it became false; the caller could do that",
+    ),
+    known(
+        "subjects::release_pin",
+        "marking",
+        "actions",
+        "the plan of a mark is a type of its planner; it belongs to marking",
+    ),
+    known(
+        "subjects::release_pin",
+        "repository",
+        "planner",
+        "a commit needs the plan that the planner made; the type needs to be below both",
+    ),
+    known(
+        "engine",
+        "subject",
+        "plan",
+        "the command of a subject names the plan that it makes; it needs a module above plan",
+    ),
+    known(
+        "subjects::workload",
+        "kind",
+        "actions",
+        "the kind lists its planners, and they use its names of fields; the names need a module of their own",
+    ),
+    known(
+        "subjects::workload",
+        "kind",
+        "revisions",
+        "the kind reads its revisions, and they use its names of fields; the names need a module of their own",
+    ),
+    known(
+        "tui",
+        "looks",
+        "run",
+        "Start is in run; looks reads the theme of it",
+    ),
+    known(
+        "tui",
+        "model",
+        "screens",
+        "the model holds the open screens",
+    ),
+    known("tui", "model", "tour", "the model holds the tour"),
+    known(
+        "tui",
+        "mouse",
+        "update",
+        "a click runs a command; update calls mouse",
+    ),
+    known(
+        "tui",
+        "open_screen",
+        "update",
+        "a new screen comes to the front",
+    ),
+    known(
+        "tui",
+        "order",
+        "model",
+        "Subject and TargetInfo are in model; they need a module below order",
+    ),
+    known(
+        "tui",
+        "order",
+        "prompt",
+        "Choice is in prompt; it needs a module below order",
+    ),
+    known(
+        "tui",
+        "prompt",
+        "commands",
+        "the keys of a prompt run commands",
+    ),
+    known("tui", "prompt", "jump", "the keys of a prompt run a jump"),
+    known(
+        "tui",
+        "prompt",
+        "model",
+        "the keys of a prompt change the model",
+    ),
+    known(
+        "tui",
+        "prompt",
+        "screens",
+        "the keys of a prompt change the open screen",
+    ),
+    known(
+        "tui",
+        "prompt",
+        "update",
+        "the keys of a prompt run what update decides",
+    ),
+    known(
+        "tui",
+        "push",
+        "update",
+        "a result is told by update::say; say needs to be below update",
+    ),
+    known(
+        "tui",
+        "rows",
+        "screens",
+        "Handled is in screens; it needs a module below rows",
+    ),
+    known(
+        "tui",
+        "screens",
+        "commands",
+        "the help screen lists the commands",
+    ),
+    known(
+        "tui",
+        "screens",
+        "view",
+        "the page of a plan needs the size of the frame",
+    ),
+    known(
+        "tui",
+        "tasks",
+        "model",
+        "TargetInfo is in model; it needs a module below tasks",
+    ),
+    known(
+        "tui",
+        "tour",
+        "update",
+        "the tour tells by update::say; say needs to be below update",
+    ),
+    known(
+        "tui",
+        "update",
+        "commands",
+        "update runs commands, and the command quit is in update",
+    ),
+    known(
+        "tui",
+        "update",
+        "jump",
+        "update opens a jump, and a jump ends in update",
+    ),
+];
+
+/// The dependencies of the children of one folder.
+type Graph = BTreeMap<String, BTreeSet<String>>;
+
+/// All sources, by the path of their module.
+type Sources = BTreeMap<Segments, String>;
+
+fn read() -> Sources {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    super::sources(&root, &mut files);
+    let read = files.into_iter().map(|file| {
+        let inside = file.strip_prefix(&root).unwrap().with_extension("");
+        let mut module: Segments = inside
+            .components()
+            .map(|part| part.as_os_str().to_str().unwrap().to_owned())
+            .collect();
+        module.pop_if(|last| last == "mod");
+        (module, std::fs::read_to_string(&file).unwrap())
+    });
+    read.collect()
+}
+
+/// Removes the comments and the code of tests.
+fn without_test_code(sources: Sources) -> Sources {
+    let mut tests: BTreeSet<Segments> = BTreeSet::new();
+    let mut code: Sources = BTreeMap::new();
+    for (module, source) in sources {
+        let (kept, modules) = without_tests(&without_comments(&source));
+        tests.extend(
+            modules
+                .into_iter()
+                .map(|name| [module.clone(), vec![name]].concat()),
+        );
+        code.insert(module, kept);
+    }
+    code.retain(|module, _| {
+        let mut parents = (1..=module.len()).filter_map(|length| module.get(..length));
+        !parents.any(|parent| tests.contains(parent))
+    });
+    code
+}
+
+/// Returns the folders that a pattern means.
+fn folders(code: &Sources, pattern: &str) -> BTreeSet<Segments> {
+    let parts: Vec<&str> = pattern.split("::").collect();
+    let long = code.keys().filter(|module| module.len() > parts.len());
+    let fits = long.filter(|module| {
+        let mut pairs = parts.iter().zip(module.iter());
+        pairs.all(|(part, name)| *part == "*" || part == name)
+    });
+    fits.map(|module| module[..parts.len()].to_vec()).collect()
+}
+
+fn graph(code: &Sources, folder: &[String]) -> Graph {
+    let depth = folder.len();
+    let inside = || {
+        code.iter()
+            .filter(|(module, _)| module.len() > depth && module.starts_with(folder))
+    };
+    let mut graph: Graph = inside()
+        .map(|(module, _)| (module[depth].clone(), BTreeSet::new()))
+        .collect();
+    let mut origins: BTreeMap<String, String> = BTreeMap::new();
+    for mut path in code
+        .get(folder)
+        .map(|code| exported(code))
+        .unwrap_or_default()
+    {
+        path.drain(..usize::from(path.first().is_some_and(|first| first == "self")));
+        if let [child, .., name] = &path[..]
+            && graph.contains_key(child)
+        {
+            origins.insert(name.clone(), child.clone());
+        }
+    }
+    for (module, code) in inside() {
+        for path in paths(code, &["crate", "super", "self"]) {
+            let full = absolute(module, &path);
+            let Some(name) = full.get(depth).filter(|_| full.starts_with(folder)) else {
+                continue;
+            };
+            let child = origins.get(name).unwrap_or(name);
+            if *child != module[depth] && graph.contains_key(child) {
+                graph
+                    .entry(module[depth].clone())
+                    .or_default()
+                    .insert(child.clone());
+            }
+        }
+    }
+    graph
+}
+
+/// Resolves `crate`, `self` and `super` in a path that a module names.
+fn absolute(module: &[String], path: &[String]) -> Segments {
+    let mut base = module;
+    let mut rest = path;
+    while let Some((first, after)) = rest.split_first() {
+        base = match first.as_str() {
+            "crate" => &[],
+            "self" => base,
+            "super" => base.split_last().map_or(base, |(_, parent)| parent),
+            _ => break,
+        };
+        rest = after;
+    }
+    [base, rest].concat()
+}
+
+/// Returns the shortest way from one module to another.
+fn way(graph: &Graph, from: &str, to: &str) -> Option<Vec<String>> {
+    let mut open = VecDeque::from([vec![from.to_owned()]]);
+    let mut seen = BTreeSet::from([from.to_owned()]);
+    while let Some(way) = open.pop_front() {
+        let last = way.last()?;
+        if last == to {
+            return Some(way);
+        }
+        for next in graph.get(last).into_iter().flatten() {
+            if seen.insert(next.clone()) {
+                open.push_back([&way[..], std::slice::from_ref(next)].concat());
+            }
+        }
+    }
+    None
+}
+
+/// Returns the circles without the known ones, and the entries of the list that close no circle.
+fn problems(code: &Sources, patterns: &[&str], list: &[Known]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut checked = BTreeSet::new();
+    for folder in patterns.iter().flat_map(|pattern| folders(code, pattern)) {
+        let name = folder.join("::");
+        let mut graph = graph(code, &folder);
+        let own: Vec<&Known> = list.iter().filter(|known| known.folder == name).collect();
+        for Known { from, to, .. } in &own {
+            if !graph.get_mut(*from).is_some_and(|uses| uses.remove(*to)) {
+                found.push(format!(
+                    "{name}: {from} does not use {to} any more: remove it from KNOWN"
+                ));
+            }
+        }
+        for Known { from, to, .. } in &own {
+            if way(&graph, to, from).is_none() {
+                found.push(format!(
+                    "{name}: {from} -> {to} closes no circle any more: remove it from KNOWN"
+                ));
+            }
+        }
+        let mut circles = BTreeSet::new();
+        for (from, uses) in &graph {
+            for to in uses {
+                let Some(way) = way(&graph, to, from) else {
+                    continue;
+                };
+                // The same circle is found from each of its modules.
+                if circles.insert(way.iter().cloned().collect::<BTreeSet<_>>()) {
+                    found.push(format!("{name}: {from} -> {}", way.join(" -> ")));
+                }
+            }
+        }
+        checked.insert(name);
+    }
+    for Known { folder, .. } in list {
+        if !checked.contains(*folder) {
+            found.push(format!("{folder} is no folder: remove it from KNOWN"));
+        }
+    }
+    found
+}
+
+#[test]
+fn no_modules_of_a_layer_depend_in_a_circle() {
+    let code = without_test_code(read());
+    let found = problems(&code, FOLDERS, KNOWN);
+    assert!(
+        found.is_empty(),
+        "move a type or a function down, so that one of these dependencies goes away:\n{}",
+        found.join("\n")
+    );
+    for Known {
+        from, to, reason, ..
+    } in KNOWN
+    {
+        assert!(!reason.is_empty(), "{from} -> {to} needs a reason");
+    }
+}
+
+#[test]
+fn circles_are_found_and_the_list_stays_exact() {
+    let sources = |files: &[(&str, &str)]| -> Sources {
+        let files = files.iter().map(|(module, source)| {
+            let module = module.split("::").map(str::to_owned).collect();
+            (module, (*source).to_owned())
+        });
+        without_test_code(files.collect())
+    };
+    let closes = |from, to| known("m", from, to, "a reason");
+    for (files, list, expected) in [
+        (
+            vec![("m::a", "use super::b::X;"), ("m::b", "")],
+            vec![],
+            vec![],
+        ),
+        (
+            vec![
+                ("m::a", "use super::b::X;"),
+                ("m::b", "use crate::m::{a::Y, c};"),
+            ],
+            vec![],
+            vec!["m: a -> b -> a"],
+        ),
+        (
+            vec![
+                ("m", "pub use self::c::Z;"),
+                ("m::a::deep", "fn f() { super::super::b::g() }"),
+                ("m::b", "use super::Z;"),
+                ("m::c", "use super::{\n    a,\n};"),
+            ],
+            vec![],
+            vec!["m: a -> b -> c -> a"],
+        ),
+        (
+            vec![
+                ("m::a", "use super::b::X;"),
+                (
+                    "m::b",
+                    "// use super::a;\n#[cfg(test)]\nmod tests {\n    use super::super::a;\n}\n",
+                ),
+            ],
+            vec![],
+            vec![],
+        ),
+        (
+            vec![
+                ("m", "#[cfg(test)]\nmod fixture;\nmod a;\n"),
+                ("m::a", "use super::fixture;"),
+                ("m::fixture", "use super::a;"),
+            ],
+            vec![],
+            vec![],
+        ),
+        (
+            vec![("m::a", "use super::b::X;"), ("m::b", "use super::a;")],
+            vec![closes("b", "a")],
+            vec![],
+        ),
+        (
+            vec![("m::a", "use super::b::X;"), ("m::b", "")],
+            vec![closes("a", "b")],
+            vec!["m: a -> b closes no circle any more: remove it from KNOWN"],
+        ),
+        (
+            vec![("m::a", ""), ("m::b", "use super::a;")],
+            vec![closes("a", "b")],
+            vec!["m: a does not use b any more: remove it from KNOWN"],
+        ),
+    ] {
+        assert_eq!(
+            problems(&sources(&files), &["*"], &list),
+            expected,
+            "{files:?}"
+        );
+    }
+}

@@ -1,0 +1,63 @@
+//! The identity of objects in files: their kinds, uids and namespaces, and which texts can contain objects of ours.
+
+use memchr::memmem;
+use sha2::{Digest, Sha256};
+
+use crate::api::labels;
+
+/// The resource of ReleasePins.
+pub(super) const PINS: &str = "openchoreo.dev/releasepins";
+/// The resource of releases.
+pub(super) const RELEASES: &str = "openchoreo.dev/releases";
+/// The resource of audit entries.
+pub(super) const ENTRIES: &str = "bowline.dev/auditentries";
+
+/// The uid of an object, computed from its key, so that it is the same in every clone.
+pub(super) fn uid(resource: &str, namespace: &str, name: &str) -> String {
+    let hash = hash(format!("{resource}\0{namespace}\0{name}").as_bytes());
+    let part = |from: usize, to: usize| hash.get(from..to).unwrap_or_default().to_owned();
+    format!(
+        "{}-{}-4{}-8{}-{}",
+        part(0, 8),
+        part(8, 12),
+        part(13, 16),
+        part(17, 20),
+        part(20, 32)
+    )
+}
+
+/// Returns the object's own namespace, or the default `namespace` if the object names none.
+pub(super) fn or_else<'n>(own: &'n str, namespace: &'n str) -> &'n str {
+    match own.is_empty() {
+        true => namespace,
+        false => own,
+    }
+}
+
+/// The key of a ReleasePin in the index.
+pub(super) fn pin_key(namespace: &str, name: &str) -> String {
+    format!("{namespace}/{name}")
+}
+
+/// Returns whether an apiVersion belongs to one of our groups.
+pub(super) fn is_of_us(version: &str) -> bool {
+    let group = version.split('/').next().unwrap_or_default();
+    labels::GROUPS.contains(&group)
+}
+
+/// Returns whether a text can contain objects of bowline.
+pub(super) fn names_us(bytes: &[u8]) -> bool {
+    let mut groups = labels::GROUPS.iter();
+    groups.any(|group| memmem::find(bytes, group.as_bytes()).is_some())
+}
+
+/// Returns the SHA-256 of a text in hexadecimal digits.
+pub(super) fn hash(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digest = Sha256::digest(bytes);
+    let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits
+        .filter_map(|digit| DIGITS.get(usize::from(digit)))
+        .map(|digit| char::from(*digit))
+        .collect()
+}
