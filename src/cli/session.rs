@@ -204,6 +204,7 @@ pub(super) fn not_planned(error: NotPlanned, address: &Address) -> Error {
         NotPlanned::Refused(refusals) => refused(refusals, address),
         NotPlanned::Catalog(error) => error.into(),
         NotPlanned::Reference(error) => commits::no_reference(&error, "", address),
+        NotPlanned::Subject(error) => super::subject::failed(error, address),
         NotPlanned::Target(error) => error.into(),
     }
 }

@@ -227,7 +227,7 @@ fn difference([before, after]: &[serde_json::Value; 2]) -> Option<Diff> {
 }
 
 /// Translates an error, with the next step. The commands name the target.
-fn failed(error: SubjectError, address: &Address) -> Error {
+pub(super) fn failed(error: SubjectError, address: &Address) -> Error {
     let message = error.to_string();
     match error {
         SubjectError::Target(error) => error.into(),

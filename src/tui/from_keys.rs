@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::api::pin::Hold;
 use crate::api::release::Verdict;
 use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::actions::gc::Gc;
@@ -15,6 +16,7 @@ use crate::subjects::release_pin::actions::undo::Undo;
 use crate::subjects::release_pin::planner;
 use crate::subjects::release_pin::rules::Refusal;
 use crate::subjects::service::Command;
+use crate::subjects::workload;
 use crate::tui::action::Action;
 use crate::tui::model::{Subject, TargetInfo};
 use crate::tui::prompt::Choice;
@@ -118,12 +120,21 @@ pub fn deployed(subject: &Subject, world: &World, target_info: &TargetInfo) -> S
     };
     let is_deployed = |component: &Arc<str>| {
         let key = Key::new(&target_info.namespace, component);
-        world.pin_of(&key, environment).is_some()
+        holds_of(world, &key, environment).is_some()
     };
     if subject.components.iter().any(is_deployed) {
         deployed.components.retain(is_deployed);
     }
     deployed
+}
+
+/// Returns the holds of a subject in an environment; None if it is not there.
+fn holds_of<'w>(world: &'w World, key: &Key, environment: &str) -> Option<&'w [Hold]> {
+    if let Some(row) = world.workload(key) {
+        let column = workload::matrix::column(world, &row.key.namespace);
+        return (column == environment).then_some(&row.holds);
+    }
+    world.pin_of(key, environment).map(|pin| &*pin.holds)
 }
 
 /// Requests the same action for each component; one component gives one action, several give a set.
@@ -218,9 +229,7 @@ fn unhold_all(
     let mut held: Vec<Arc<str>> = Vec::new();
     for component in components {
         let key = Key::new(&target_info.namespace, component);
-        let holds = world
-            .pin_of(&key, environment)
-            .map_or(0, |pin| pin.holds.len());
+        let holds = holds_of(world, &key, environment).map_or(0, <[Hold]>::len);
         match holds {
             0 => {}
             1 => held.push(component.clone()),
@@ -325,10 +334,9 @@ fn unhold(
     target_info: &TargetInfo,
 ) -> Result<Wanted, String> {
     let key = Key::new(&target_info.namespace, component);
-    let pin = world
-        .pin_of(&key, environment)
+    let holds = holds_of(world, &key, environment)
         .ok_or_else(|| format!("{component} is not deployed in {environment}"))?;
-    let options = pin.holds.iter().map(|hold| {
+    let options = holds.iter().map(|hold| {
         let why = hold.reason.as_deref().unwrap_or("no reason was given");
         let order = Command::Change(planner::Order::Unpin(Unpin {
             component: component.to_owned(),

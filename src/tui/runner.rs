@@ -29,6 +29,7 @@ use crate::connect::kinds::kind;
 use crate::connect::{Address, Connection, DataPlanes, explain};
 use crate::engine::diff;
 use crate::engine::plan::Asked;
+use crate::engine::subject::command::SubjectError;
 use crate::engine::whoami::{self, Whoami};
 use crate::engine::world::feed::Feed;
 use crate::resolve::git::Git;
@@ -265,7 +266,13 @@ async fn plan(
     };
     // The audit entry is written after its change, so check first that the cluster has the kind of audit
     // entries.
-    if let Err(error) = session.connection.require(&[kind::<AuditEntry>()]).await {
+    // The change of a workload is recorded without it as well.
+    let needed: &[_] = if command.is_named() {
+        &[]
+    } else {
+        &[kind::<AuditEntry>()]
+    };
+    if let Err(error) = session.connection.require(needed).await {
         return tell(Answer::Planned(Err(Refused {
             hints: error.hint().into_iter().collect(),
             why: vec![error.to_string()],
@@ -330,6 +337,18 @@ fn refused(error: NotPlanned, session: &Session) -> Refused {
             hints: vec![error.hint("", &Address::of_repository(&session.connection))],
             ..Refused::default()
         },
+        NotPlanned::Subject(error) => {
+            let why = vec![error.to_string()];
+            let hints = match error {
+                SubjectError::Refused { hint, .. } => hint.into_iter().collect(),
+                _ => Vec::new(),
+            };
+            Refused {
+                why,
+                hints,
+                ..Refused::default()
+            }
+        }
         error => error.to_string().into(),
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, ListParams, PartialObjectMeta, PostParams};
 use kube::{Client, ResourceExt};
+use serde_json::Value;
 
 use super::actions::deploy::{self, Deploy};
 use super::actions::pin::{self, PinHold, Unpin};
@@ -25,6 +26,7 @@ use crate::api::{Component, Release, labels, names};
 use crate::connect::Connection;
 use crate::engine::diff::{self, Diff};
 use crate::engine::plan::{Asked, Fact, Plan};
+use crate::engine::subject::command::SubjectError;
 use crate::engine::world::feed::Feed;
 use crate::engine::world::{Key, World};
 use crate::engine::{controller_status, live, pages};
@@ -123,6 +125,8 @@ pub struct ActionPlan {
     pub notes: Vec<String>,
     /// A release that the plan needs and that does not exist yet, with its deploy order.
     unmade: Option<(Box<Release>, Deploy)>,
+    /// The objects before and after each change, if the planner of their kind has read them.
+    objects: Option<Vec<[Value; 2]>>,
 }
 
 impl ActionPlan {
@@ -137,7 +141,27 @@ impl ActionPlan {
             plan,
             notes: Vec::new(),
             unmade: None,
+            objects: None,
         }
+    }
+
+    /// Builds a plan whose planner has read the changed objects.
+    pub fn of_objects(plan: Plan, notes: Vec<String>, objects: Vec<[Value; 2]>) -> Self {
+        Self {
+            notes,
+            objects: Some(objects),
+            ..Self::of(plan)
+        }
+    }
+
+    /// Returns the difference of each changed object; None if only rendering can show the differences.
+    pub fn differences(&self, options: &diff::Options) -> Option<Vec<Option<Diff>>> {
+        let one = std::slice::from_ref;
+        let differs = |[before, after]: &[Value; 2]| {
+            (before != after).then(|| diff::diff(one(before), one(after), options))
+        };
+        let objects = self.objects.as_ref()?;
+        Some(objects.iter().map(differs).collect())
     }
 }
 
@@ -153,6 +177,9 @@ pub enum NotPlanned {
     /// A definition in a repository cannot be referenced.
     #[error(transparent)]
     Reference(#[from] NoReference),
+    /// The planner of another kind refuses the order.
+    #[error(transparent)]
+    Subject(#[from] SubjectError),
     /// A request failed.
     #[error(transparent)]
     Target(#[from] kube::Error),
@@ -317,6 +344,7 @@ impl Planner<'_> {
             plan,
             notes,
             unmade,
+            objects: None,
         })
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Each command has a command line that does the same.
 
+use super::named;
 use crate::api::release::Verdict;
 use crate::connect::Address;
 use crate::engine::confirmation::Confirmation;
@@ -27,6 +28,14 @@ pub enum Command {
     Collect(Gc),
 }
 
+/// Returns the flag of an environment; none for a name with its kind, which is in the namespace of the target.
+fn place<'a>(name: &str, environment: &'a str) -> Vec<&'a str> {
+    match name.contains('/') {
+        true => Vec::new(),
+        false => vec!["--environment", environment],
+    }
+}
+
 /// The plan of a command.
 #[derive(Clone, Debug)]
 pub enum PlannedCommand {
@@ -42,6 +51,8 @@ impl Command {
     /// Returns the kinds that a plan of the command reads.
     pub fn reads(&self) -> &'static [Source] {
         match self {
+            // These are planned from the server, not from the read model.
+            Self::Change(order) if named::is_named(order) => &[],
             Self::Change(_) | Self::Mark(_) => &READ_BY_MOVES,
             Self::Collect(_) => &READ_BY_GC,
         }
@@ -61,6 +72,11 @@ impl Command {
             Self::Change(order) => order.place(),
             Self::Mark(_) | Self::Collect(_) => None,
         }
+    }
+
+    /// Returns whether the command is about subjects that the name of their row names with the kind.
+    pub fn is_named(&self) -> bool {
+        matches!(self, Self::Change(order) if named::is_named(order))
     }
 
     /// Returns the verb of the action.
@@ -186,7 +202,8 @@ impl Command {
                 to,
                 hold,
             }) => {
-                add(&["rollback", component, "--environment", environment]);
+                add(&["rollback", component]);
+                add(&place(component, environment));
                 match to {
                     Target::LastGood => {}
                     Target::Release(release) => add(&["--to", release]),
@@ -197,7 +214,8 @@ impl Command {
                 }
             }
             Self::Change(Order::Pin(pin)) => {
-                add(&["pin", &pin.component, "--environment", &pin.environment]);
+                add(&["pin", &pin.component]);
+                add(&place(&pin.component, &pin.environment));
                 if let Some(until) = pin.until {
                     add(&["--until", &format!("{until:.0}")]);
                 }
@@ -206,18 +224,15 @@ impl Command {
                 }
             }
             Self::Change(Order::Unpin(unpin)) => {
-                add(&[
-                    "unpin",
-                    &unpin.component,
-                    "--environment",
-                    &unpin.environment,
-                ]);
+                add(&["unpin", &unpin.component]);
+                add(&place(&unpin.component, &unpin.environment));
                 if let Some(hold) = &unpin.hold {
                     add(&["--hold", hold]);
                 }
             }
             Self::Change(Order::Undo(undo)) => {
-                add(&["undo", &undo.component, "--environment", &undo.environment]);
+                add(&["undo", &undo.component]);
+                add(&place(&undo.component, &undo.environment));
             }
             // An action on several components has one command line for each.
             Self::Change(Order::Set(_)) => {}

@@ -4,6 +4,7 @@
 //! confirmation that the plan needs, and applies the plan only as [`Confirmed`]. Nothing here asks or prints.
 
 mod command;
+mod named;
 #[cfg(test)]
 mod tests;
 
@@ -131,6 +132,10 @@ impl Service<'_> {
         asked: &Asked,
     ) -> Result<PlannedCommand, NotPlanned> {
         Ok(match command {
+            Command::Change(order) if named::is_named(order) => {
+                let action_plan = named::plan(self.connection, order, asked).await?;
+                PlannedCommand::Changes(Box::new(action_plan))
+            }
             Command::Change(order) => {
                 let action_plan = self.planner().action_plan(order, asked).await?;
                 PlannedCommand::Changes(Box::new(action_plan))
@@ -167,7 +172,10 @@ impl Service<'_> {
         action_plan: &mut ActionPlan,
         options: &diff::Options,
     ) -> Result<Vec<Option<Diff>>, PreviewError> {
-        self.planner().show(action_plan, options).await
+        match action_plan.differences(options) {
+            Some(shown) => Ok(shown),
+            None => self.planner().show(action_plan, options).await,
+        }
     }
 
     /// Like [`Service::show`], but fetches every git reference of the plan: for a dry run.
