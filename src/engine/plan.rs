@@ -199,6 +199,15 @@ impl Change {
         }
     }
 
+    /// Returns the key by which screens follow the subject: for a kind with its own planner the object's, else that
+    /// of its row in the matrix.
+    pub fn followed(&self) -> Key {
+        match self.subject.kind.actions {
+            None => self.key().clone(),
+            Some(_) => self.key().beside(&self.name),
+        }
+    }
+
     /// Returns the number of the subject's newest change at plan time; None if the change creates the subject.
     pub fn number(&self) -> Option<i64> {
         self.expected.as_ref().map(|expected| expected.number)

@@ -9,6 +9,7 @@ use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::rollout::Rollout;
 use crate::subjects::release_pin::rows::Pin;
 use crate::subjects::service::{Command, PlannedCommand};
+use crate::subjects::workload;
 use crate::text::quoted;
 
 /// A confirmed action that continues in the background.
@@ -71,7 +72,7 @@ pub enum State {
 /// A revision of a ReleasePin that a task created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rolling {
-    /// The ReleasePin.
+    /// The ReleasePin; for a subject that is named with its kind, its row in the matrix.
     pub pin: Key,
     /// The uid of the ReleasePin; None until the read model shows a ReleasePin that the task created.
     pub uid: Option<Box<str>>,
@@ -97,7 +98,11 @@ impl Rolling {
 
     /// Returns the state of the rollout.
     pub fn rollout(&self, world: &World) -> Rollout {
-        let now = || Rollout::of(self.pin(world), self.revision, &self.release);
+        let now = || match world.workload(&self.pin) {
+            Some(row) => workload::matrix::rollout(row, self.revision),
+            None if self.pin.name.contains('/') => Rollout::Gone,
+            None => Rollout::of(self.pin(world), self.revision, &self.release),
+        };
         self.ended.clone().unwrap_or_else(now)
     }
 

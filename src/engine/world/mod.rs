@@ -232,6 +232,11 @@ impl World {
             .all(|source| self.are_live(&[source]) || is_no_problem(source))
     }
 
+    /// Returns whether no watch is loading or disconnected: every kind is up to date or absent.
+    pub fn is_current(&self) -> bool {
+        self.sources().all(|source| self.are_known(&[source]))
+    }
+
     /// Returns whether some watches run.
     pub fn are_live(&self, sources: &[Source]) -> bool {
         let live = |source: &Source| *self.freshness(*source) == Freshness::Live;

@@ -6,7 +6,7 @@ use crate::subjects::release_pin::rows::Pin;
 /// The progress of a change, according to the controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rollout {
-    /// The ReleasePin was deleted.
+    /// The subject was deleted.
     Gone,
     /// No controller has observed the change yet.
     Unseen,

@@ -8,6 +8,7 @@ use super::rows::{Revision, Row};
 use crate::api;
 use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::matrix::{Cell, Columns, Good, Health, Progress};
+use crate::subjects::release_pin::rollout::Rollout;
 
 /// Returns the name of the column of a namespace: the environment that names the namespace, or else the namespace
 /// itself.
@@ -71,6 +72,25 @@ pub fn good<'w>(world: &'w World, row: &Row) -> Option<&'w Revision> {
     let newest = current(world, row).map_or(i64::MAX, |current| current.number);
     let mut older = world.workload_revisions(row).rev();
     older.find(|revision| revision.number < newest && revision.hash != row.hash && !revision.bad)
+}
+
+/// Returns the progress of a change by bowline; `changes` is the number of the change.
+pub fn rollout(row: &Row, changes: i64) -> Rollout {
+    if row.changes < changes {
+        return Rollout::Unseen;
+    }
+    if row.changes > changes {
+        return Rollout::Replaced {
+            by: row.changes,
+            who: None,
+            healthy: None,
+        };
+    }
+    match health(row.health) {
+        Health::Ready => Rollout::Ready,
+        Health::Degraded | Health::Missing => Rollout::Failing(row.why.to_string()),
+        Health::Progressing | Health::Unknown => Rollout::Moving(row.why.to_string()),
+    }
 }
 
 fn health(health: api::rendered::Health) -> Health {

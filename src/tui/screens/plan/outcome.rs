@@ -67,7 +67,7 @@ impl Outcome {
                         Err(error) => (false, format!("{place}: {error}")),
                     };
                     if let Ok(Applied::Done(revision) | Applied::Unrecorded(revision, _)) = result {
-                        let rolling = Rolling::new(change.key(), *revision, to);
+                        let rolling = Rolling::new(&change.followed(), *revision, to);
                         outcome.rolling.push(rolling);
                     }
                     outcome.lines.push((done, words));
@@ -150,7 +150,7 @@ impl Outcome {
                 .filter(|change| !change.unchanged);
             let rolling = changed.map(|change| {
                 let revision = change.number().unwrap_or_default() + 1;
-                Rolling::new(change.key(), revision, &change.to.name)
+                Rolling::new(&change.followed(), revision, &change.to.name)
             });
             self.rolling.extend(rolling);
         }

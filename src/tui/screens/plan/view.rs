@@ -27,7 +27,7 @@ impl State {
         }
         let mut row = 0;
         if let Some(title) = &page.title {
-            let live = match scene.world.is_live() {
+            let live = match scene.world.is_current() {
                 true => "from live data",
                 false => "from stale data",
             };
