@@ -80,6 +80,8 @@ pub(in crate::cli) fn done(
             .map(|((change, _), result)| {
                 let line = line(plan.action, change);
                 match result {
+                    // The number of a change by bowline is not the number of a revision there.
+                    Result::Done(_) if change.subject.kind.actions.is_some() => format!("{line}\n"),
                     Result::Done(revision) => format!("{line} (revision {revision})\n"),
                     Result::Committed => format!("{line}\n"),
                     _ => format!("{line} (no change)\n"),

@@ -17,18 +17,16 @@ use crate::engine::revisions::{NoRevision, Revisions};
 /// The functions of a kind that plans through the engine.
 pub struct Actions {
     /// Reads the revisions of a subject.
-    pub revisions: for<'a> fn(
-        &'a Client,
-        &'a SubjectRef,
-        Timestamp,
-    ) -> BoxFuture<'a, Result<Revisions<Content>, SubjectError>>,
+    pub revisions: for<'a> fn(&'a Client, &'a SubjectRef, Timestamp) -> Answer<'a, Found>,
     /// Plans a command.
-    pub plan: for<'a> fn(
-        &'a Client,
-        &'a Command,
-        &'a Asked,
-    ) -> BoxFuture<'a, Result<Planned, SubjectError>>,
+    pub plan: for<'a> fn(&'a Client, &'a Command, &'a Asked) -> Answer<'a, Planned>,
 }
+
+/// The answer of a function of a kind.
+pub type Answer<'a, T> = BoxFuture<'a, Result<T, SubjectError>>;
+
+/// The revisions of a subject.
+pub type Found = Revisions<Content>;
 
 /// A command on one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -46,7 +46,7 @@ pub fn cell<'w>(
         behind: None,
         holds: &row.holds,
         held: row.holds.iter().filter(|hold| hold.is_active(now)).count(),
-        since: Some(current.map_or(row.created, |current| current.created)),
+        since: since(world, row),
         turned: None,
         gitops: row.gitops,
         wanted: None,
@@ -58,6 +58,15 @@ pub fn cell<'w>(
             until: None,
         }),
     })
+}
+
+/// Returns the time since which a workload has its template. None: its revision was published again, and keeps the
+/// time of the first publication.
+fn since(world: &World, row: &Row) -> Option<Timestamp> {
+    let current = current(world, row)?.created;
+    let mut all = world.workload_revisions(row);
+    all.all(|revision| revision.created <= current)
+        .then_some(current)
 }
 
 /// Returns the newest revision with the template of the workload.

@@ -173,7 +173,7 @@ fn revisions(subject: &SubjectRef, workload: &Workload) -> Revisions<Content> {
         Row::Known(Revision {
             number: stored.number,
             hash: stored.content().hash,
-            created: stored.object.creation_timestamp().map(|at| at.0),
+            created: created(stored, operation.as_ref()),
             restored_from: operation
                 .as_ref()
                 .and_then(|operation| operation.restored_from),
@@ -193,11 +193,29 @@ fn revisions(subject: &SubjectRef, workload: &Workload) -> Revisions<Content> {
             }),
         })
     });
+    let mut rows: Vec<Row<Content>> = rows.collect();
+    // The time of a revision that another program published again is not known.
+    let mut newest = None;
+    for row in &mut rows {
+        if let Row::Known(revision) = row {
+            revision.created = revision
+                .created
+                .filter(|created| newest.is_none_or(|newest| *created >= newest));
+            newest = newest.max(revision.created);
+        }
+    }
     Revisions {
         subject: subject.words(),
         current: current.unwrap_or_default(),
-        rows: rows.collect(),
+        rows,
     }
+}
+
+/// Returns the time at which a revision was published. A revision that is published again keeps its object, so only
+/// bowline's own record has the time then.
+fn created(stored: &Stored, operation: Option<&Operation>) -> Option<Timestamp> {
+    let recorded = operation.map(|operation| operation.at.0);
+    recorded.or_else(|| Some(stored.object.creation_timestamp()?.0))
 }
 
 /// Returns the operation of bowline that published a revision, from an object; None if another program made it.
