@@ -148,7 +148,13 @@ pub const RELEASE_PIN: &str = "ReleasePin";
 pub const COMPONENT: &str = "Component";
 
 /// The kinds that an entry can be about.
-pub const SUBJECT_KINDS: &[&str] = &[RELEASE_PIN, COMPONENT];
+pub const SUBJECT_KINDS: &[&str] = &[
+    RELEASE_PIN,
+    COMPONENT,
+    "Deployment",
+    "StatefulSet",
+    "DaemonSet",
+];
 
 /// The values of an entry that only one kind of subject has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -107,6 +107,7 @@ fn main() -> ExitCode {
         absent::a_controller_waits_for_the_kinds_that_a_cluster_does_not_have,
         workloads::a_workload_that_nobody_prepared_is_rolled_back_and_undone,
         workloads::holds_and_owners_of_a_workload_are_obeyed,
+        workloads::a_reader_of_workloads_changes_nothing,
         install::a_cluster_gets_and_loses_everything,
         install::what_others_created_is_not_touched,
         install::deploy_is_what_is_installed,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::Event;
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::await_condition;
@@ -252,4 +253,37 @@ pub async fn holds_and_owners_of_a_workload_are_obeyed(cluster: Arc<Cluster>) {
         "deploy/none does not exist in namespace shop-prod",
     )
     .await;
+}
+
+/// A user who may only read sees everything, and is refused before anything is written.
+pub async fn a_reader_of_workloads_changes_nothing(cluster: Arc<Cluster>) {
+    let target = Target::new(&Place::Cluster(cluster), "readers").await;
+    create::<Deployment>(&target, "web", "shop/web:1").await;
+    ship::<Deployment>(&target, "web", "shop/web:2").await;
+    let role = json!({
+        "metadata": {"name": "reads"},
+        "rules": [{"apiGroups": ["apps"], "resources": ["*"], "verbs": ["get", "list", "watch"]}],
+    });
+    let role: Role = serde_json::from_value(role).unwrap();
+    let roles: Api<Role> = Api::default_namespaced(target.client());
+    roles.create(&PostParams::default(), &role).await.unwrap();
+    let binding = json!({
+        "metadata": {"name": "reads"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reads"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "rita"}],
+    });
+    let binding: RoleBinding = serde_json::from_value(binding).unwrap();
+    let bindings: Api<RoleBinding> = Api::default_namespaced(target.client());
+    bindings.create(&PostParams::default(), &binding).await.unwrap();
+    let user = User::of(&target);
+    let (list, _) = user.done("history deploy/web --as rita").await;
+    assert!(list.contains("web:1") && list.contains("web:2"), "{list}");
+    user.done("diff deploy/web --as rita").await;
+    for line in ["rollback deploy/web", "pin deploy/web", "rollback deploy/web --dry-run"] {
+        let line = format!("{line} --as rita");
+        user.ends(&line, 6, "no role grants you the verb patch on deployments").await;
+    }
+    assert_eq!(image::<Deployment>(&target, "web").await, "shop/web:2");
+    let web = api::<Deployment>(&target).get("web").await.unwrap();
+    assert!(!web.annotations().contains_key("bowline.dev/holds"));
 }
