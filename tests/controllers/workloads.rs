@@ -274,14 +274,22 @@ pub async fn a_reader_of_workloads_changes_nothing(cluster: Arc<Cluster>) {
     });
     let binding: RoleBinding = serde_json::from_value(binding).unwrap();
     let bindings: Api<RoleBinding> = Api::default_namespaced(target.client());
-    bindings.create(&PostParams::default(), &binding).await.unwrap();
+    bindings
+        .create(&PostParams::default(), &binding)
+        .await
+        .unwrap();
     let user = User::of(&target);
     let (list, _) = user.done("history deploy/web --as rita").await;
     assert!(list.contains("web:1") && list.contains("web:2"), "{list}");
     user.done("diff deploy/web --as rita").await;
-    for line in ["rollback deploy/web", "pin deploy/web", "rollback deploy/web --dry-run"] {
+    for line in [
+        "rollback deploy/web",
+        "pin deploy/web",
+        "rollback deploy/web --dry-run",
+    ] {
         let line = format!("{line} --as rita");
-        user.ends(&line, 6, "no role grants you the verb patch on deployments").await;
+        user.ends(&line, 6, "no role grants you the verb patch on deployments")
+            .await;
     }
     assert_eq!(image::<Deployment>(&target, "web").await, "shop/web:2");
     let web = api::<Deployment>(&target).get("web").await.unwrap();

@@ -4,11 +4,15 @@
 //! template as a new revision, and keeps the replicas. A hold is an annotation.
 
 pub mod actions;
+#[cfg(test)]
+pub(crate) mod fixture;
 pub mod kind;
 pub mod matrix;
 pub mod revisions;
 pub mod rows;
 mod template;
+#[cfg(test)]
+mod tests;
 
 pub use kind::KINDS;
 pub use rows::watches;

@@ -182,7 +182,7 @@ fn plural(kind: &Kind) -> Source {
     }
 }
 
-fn apply<K>(world: &mut World, event: Event<Raw<K>>, kind: &'static Kind, source: Source)
+pub(super) fn apply<K>(world: &mut World, event: Event<Raw<K>>, kind: &'static Kind, source: Source)
 where
     K: Resource<DynamicType = ()>,
 {
@@ -267,8 +267,12 @@ where
     }
 }
 
-fn apply_revision<K>(world: &mut World, event: Event<Raw<K>>, source: Source, path: &[&str])
-where
+pub(super) fn apply_revision<K>(
+    world: &mut World,
+    event: Event<Raw<K>>,
+    source: Source,
+    path: &[&str],
+) where
     K: Resource<DynamicType = ()>,
 {
     match event {

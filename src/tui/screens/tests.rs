@@ -9,6 +9,7 @@ mod notices;
 mod targets;
 mod time;
 mod window;
+mod workloads;
 
 use std::time::Duration;
 
