@@ -223,6 +223,7 @@ fn refusals() -> Vec<Refusal> {
             component: component(),
             environment: environment(),
             bad: Vec::new(),
+            abandoned: vec![text("skips cart-v3: staging went back from it to cart-v2")],
         },
         Refusal::NoLastGood {
             component: component(),
@@ -231,6 +232,7 @@ fn refusals() -> Vec<Refusal> {
                 release: release(),
                 why: Some(text("by cleo: leaks connections")),
             }],
+            abandoned: Vec::new(),
         },
         Refusal::NotObserved {
             component: component(),

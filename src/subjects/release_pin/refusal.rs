@@ -217,7 +217,7 @@ pub enum Refusal {
     },
     /// There is no last good release.
     #[error(
-        "{component} has no earlier release in {environment} that was healthy when it was replaced{}", skipped(.bad)
+        "{component} has no earlier release in {environment} that was healthy when it was replaced{}", skipped(.bad, .abandoned)
     )]
     NoLastGood {
         /// The component.
@@ -226,6 +226,8 @@ pub enum Refusal {
         environment: String,
         /// The releases that were healthy and are marked bad, the newest first.
         bad: Vec<MarkedBad>,
+        /// A sentence about each release that was healthy and that the environment went back from.
+        abandoned: Vec<String>,
     },
     /// The controller has not observed the newest change, so the last good release is unknown.
     #[error(
@@ -384,7 +386,7 @@ pub struct MarkedBad {
 }
 
 impl MarkedBad {
-    fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         match &self.why {
             Some(why) => format!("{} ({why})", self.release),
             None => self.release.clone(),
@@ -392,16 +394,20 @@ impl MarkedBad {
     }
 }
 
-/// Lists the healthy releases that are marked bad, if there are any.
-fn skipped(bad: &[MarkedBad]) -> String {
+/// Lists the healthy releases that are marked bad or abandoned, if there are any.
+fn skipped(bad: &[MarkedBad], abandoned: &[String]) -> String {
     let words: Vec<String> = bad.iter().map(MarkedBad::words).collect();
-    match words.is_empty() {
+    let mut said = match words.is_empty() {
         true => String::new(),
         false => format!(
             " and is not marked bad; marked bad: {}",
             text::line(&words.join(", "))
         ),
+    };
+    for words in abandoned {
+        said += &format!("; {}", text::line(words));
     }
+    said
 }
 
 /// Puts each text on a line of its own.
@@ -571,6 +577,7 @@ impl Refusal {
                 component,
                 environment,
                 bad,
+                ..
             } if let [newest, ..] = bad.as_slice() => {
                 let release = &newest.release;
                 let good = format!("bowline mark good {} --reason TEXT", quoted(release));

@@ -510,6 +510,7 @@ fn a_rollback_that_knows_no_good_release_offers_the_revisions_if_there_are_sever
             component: "checkout-service".to_owned(),
             environment: "production".to_owned(),
             bad: Vec::new(),
+            abandoned: Vec::new(),
         };
         let still = still.keys("R").answer(|_| {
             Answer::Planned(Err(Refused {

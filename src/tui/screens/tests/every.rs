@@ -118,6 +118,7 @@ fn no_last_good() -> Refusal {
         component: "cart".to_owned(),
         environment: "staging".to_owned(),
         bad: Vec::new(),
+        abandoned: Vec::new(),
     }
 }
 

@@ -22,8 +22,8 @@ fn a_rollback_names_the_healthy_releases_that_are_marked_bad() {
     };
     let ran = [
         (1, "cart-1", true),
-        (2, "cart-2", true),
-        (3, "cart-1", true),
+        (2, "cart-1", true),
+        (3, "cart-2", true),
     ];
     let by_bob = r#"{"verdict":"bad","by":"bob","at":"2026-01-02T03:04:05Z","note":"leaks"}"#;
     compare(
@@ -34,7 +34,7 @@ fn a_rollback_names_the_healthy_releases_that_are_marked_bad() {
             mark(world, "cart-1", 1, by_bob);
             mark(world, "cart-2", 2, "bad");
         }),
-        "cart has no earlier release in staging that was healthy when it was replaced and is not marked bad; marked bad: cart-1 (by bob: leaks), cart-2 | if cart-1 is good: bowline mark good cart-1 --reason TEXT; otherwise name a release that is not marked bad with --to RELEASE: bowline history cart --environment staging lists them",
+        "cart has no earlier release in staging that was healthy when it was replaced and is not marked bad; marked bad: cart-2, cart-1 (by bob: leaks) | if cart-2 is good: bowline mark good cart-2 --reason TEXT; otherwise name a release that is not marked bad with --to RELEASE: bowline history cart --environment staging lists them",
     );
     compare(
         "an unhealthy release is not named",
@@ -44,6 +44,31 @@ fn a_rollback_names_the_healthy_releases_that_are_marked_bad() {
             mark(world, "cart-1", 1, by_bob);
         }),
         "cart has no earlier release in staging that was healthy when it was replaced | name the release…",
+    );
+}
+
+#[test]
+fn a_rollback_says_which_newer_releases_it_skips_and_why() {
+    let ran = moves(&[
+        (1, "cart-1", true),
+        (2, "cart-0", true),
+        (3, "cart-2", true),
+        (4, "cart-3", true),
+        (5, "cart-2", true),
+    ]);
+    let plan = rolled_back(Target::LastGood, |world| {
+        let marked = json!({"bowline.dev/mark": "bad"});
+        world.releases(Event::Applied(release("cart-0", "cart", 1, marked)));
+        world.pins(Event::Applied(pin("cart", "staging", "cart-2", ran)));
+    });
+    let change = plan.unwrap().changes.remove(0);
+    assert_eq!(change.to.name, "cart-1");
+    assert_eq!(
+        change.warnings,
+        [
+            "skips cart-3: staging went back from it to cart-2",
+            "skips cart-0, which is marked bad"
+        ]
     );
 }
 
