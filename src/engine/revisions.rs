@@ -99,7 +99,7 @@ impl State {
     /// Returns the word for the health.
     pub fn word(self) -> &'static str {
         match self {
-            Self::Current => "current",
+            Self::Current => "not known yet",
             Self::Healthy => "healthy",
             Self::Unhealthy => "unhealthy",
             Self::Unknown => "unknown",

@@ -37,6 +37,8 @@ pub enum Refusal {
         environment: String,
         /// The first step towards a deployment there.
         step: Step,
+        /// Whether the environment of the step requires a reason for every change.
+        requires_reason: bool,
     },
     /// The ReleasePin is in a file that is not checked out, or that cannot be read.
     #[error("the release of {component} in {environment} is not known: {why}")]
@@ -166,6 +168,8 @@ pub enum Refusal {
         holds: String,
         /// The ids of these holds, if the ReleasePin has several; an expired hold counts.
         ids: Vec<String>,
+        /// Whether the environment requires a reason for every change.
+        requires_reason: bool,
     },
     /// A GitOps tool owns the ReleasePin.
     #[error("{} owns {component} in {environment} and would revert a change made here", .tool.name())]
@@ -352,7 +356,7 @@ pub enum Step {
 
 impl Step {
     /// Returns the environment in which the component is deployed after the step.
-    fn target(&self) -> &str {
+    pub fn target(&self) -> &str {
         match self {
             Self::Deploy { environment } => environment,
             Self::Promote { to, .. } => to,
@@ -391,6 +395,14 @@ impl MarkedBad {
             Some(why) => format!("{} ({why})", self.release),
             None => self.release.clone(),
         }
+    }
+}
+
+/// Returns the flag of a command that needs a reason.
+fn reason(requires_reason: bool) -> &'static str {
+    match requires_reason {
+        true => " --reason TEXT",
+        false => "",
     }
 }
 
@@ -491,8 +503,10 @@ impl Refusal {
                 component,
                 environment,
                 step,
+                requires_reason,
             } => {
-                let command = aim(&step.command(component));
+                let command = step.command(component);
+                let command = aim(&format!("{command}{}", reason(*requires_reason)));
                 match step.target() == environment {
                     true => format!("to deploy it there: {command}"),
                     false => format!("to deploy it there, begin with: {command}"),
@@ -548,14 +562,18 @@ impl Refusal {
                 component,
                 environment,
                 ids,
+                requires_reason,
                 ..
             } => {
                 let unpin = format!("bowline unpin {}", at(component, environment));
+                let reason = reason(*requires_reason);
                 match ids.is_empty() {
-                    true => aim(&unpin),
+                    true => aim(&format!("{unpin}{reason}")),
                     false => {
                         let each = ids.iter();
-                        let each = each.map(|id| aim(&format!("{unpin} --hold {}", quoted(id))));
+                        let each = each.map(|id| {
+                            aim(&format!("{unpin} --hold {}{reason}", quoted(id)))
+                        });
                         each.collect::<Vec<_>>().join("; ")
                     }
                 }

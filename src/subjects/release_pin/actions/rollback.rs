@@ -55,7 +55,7 @@ pub fn plan(world: &World, command: &Rollback, asked: &Asked) -> Result<Plan, Re
     rules.current()?;
     rules.environment(environment)?;
     let pin = rules.pinned(component, environment)?;
-    let (release, restored_from, skipped) = target(world, command, pin, asked)?;
+    let (release, restored_from, skipped) = target(&rules, command, pin, asked)?;
     let row = rules.release(component, &release)?;
     // A GitOps tool would restore the releaseRef, and a hold that fixes a release has priority over the
     // releaseRef.
@@ -142,16 +142,18 @@ pub(super) fn since(pin: &Pin, now: Timestamp) -> Time {
 
 /// Returns the release, its revision, and a warning for each newer release that is skipped.
 fn target(
-    world: &World,
+    rules: &Rules<'_>,
     command: &Rollback,
     pin: &Pin,
     asked: &Asked,
 ) -> Result<(String, Option<i64>, Vec<String>), Refusal> {
     let (component, environment) = (pin.component.to_string(), pin.environment.to_string());
     match &command.to {
-        Target::Release(name) => {
-            let ran = pin.moves.iter().rfind(|ran| *ran.release == **name);
-            Ok((name.clone(), ran.map(|ran| ran.generation), Vec::new()))
+        Target::Release(said) => {
+            let name = rules.meant(&pin.component, said);
+            let ran = pin.moves.iter().rfind(|ran| *ran.release == *name);
+            let ran = ran.map(|ran| ran.generation);
+            Ok((name, ran, Vec::new()))
         }
         Target::Revision(revision) => {
             let moves = pin.moves.iter();
@@ -183,7 +185,7 @@ fn target(
                     environment,
                 });
             }
-            let healthy: Vec<Candidate<'_, '_>> = healthy(world, pin, asked.now).collect();
+            let healthy: Vec<Candidate<'_, '_>> = healthy(rules.world, pin, asked.now).collect();
             let found = healthy.iter().position(Candidate::is_good);
             let Some(found) = found.and_then(|found| healthy.get(found).zip(healthy.get(..found)))
             else {

@@ -653,7 +653,12 @@ fn rollbacks() {
         (
             "after a rollback, to a release before the restored one",
             |world| {
-                let ran = moves(&[(1, "cart-1", true), (2, "cart-2", true), (3, "cart-3", true), (4, "cart-2", true)]);
+                let ran = moves(&[
+                    (1, "cart-1", true),
+                    (2, "cart-2", true),
+                    (3, "cart-3", true),
+                    (4, "cart-2", true),
+                ]);
                 world.pins(Event::Applied(pin("cart", "staging", "cart-2", ran)));
             },
             last.clone(),
@@ -673,7 +678,11 @@ fn rollbacks() {
         (
             "from a release that was promoted again after its rollback",
             |world| {
-                let ran = moves(&[(1, "cart-1", true), (2, "cart-2", true), (3, "cart-1", true)]);
+                let ran = moves(&[
+                    (1, "cart-1", true),
+                    (2, "cart-2", true),
+                    (3, "cart-1", true),
+                ]);
                 world.pins(Event::Applied(pin("cart", "staging", "cart-2", ran)));
             },
             last.clone(),
