@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use super::action::Action;
 use super::keymap::Step;
 use super::model::{Level, Model, Notice, RepositoryInfo};
 use super::pen::{Notes, Pen, Sheet};
@@ -289,6 +290,14 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         return;
     }
     let hints = model.front().hints();
+    // The help lists every key, so its key stays when others do not fit.
+    let help = hints.iter().find(|(action, _)| *action == Action::Help);
+    let help = help.and_then(|(action, word)| {
+        let keys = keymap.keys_for(modes, *action)?;
+        Some(text::width(&keys) + text::width(word) + 3)
+    });
+    let mut reserved = help.unwrap_or_default();
+    let mut is_full = false;
     for group in hints.chunk_by(|(_, one), (_, next)| one == next) {
         let Some((action, word)) = group.first() else {
             continue;
@@ -308,8 +317,12 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
             false => (Role::Key, Role::KeyDescription),
         };
         let wide = text::width(&keys) + text::width(word) + 3;
-        if pen.room() < wide {
-            break;
+        if *action == Action::Help {
+            reserved = 0;
+        }
+        is_full |= pen.room() < wide + reserved && *action != Action::Help;
+        if is_full && *action != Action::Help || pen.room() < wide {
+            continue;
         }
         pen.put(&keys, key)
             .put(" ", key)

@@ -327,7 +327,7 @@ fn a_plan_shows_what_matters_in_every_size_and_scrolls_the_changes() {
             "env[POOL]",
             "data.new-flow",
             "on 4 objects",
-            "a hold for ana",
+            "a hold of ana",
         ] {
             assert!(seen.contains(words), "{width}x{height}: {words}\n{seen}");
         }
@@ -352,6 +352,18 @@ fn a_text_is_seen_from_its_beginning_in_a_terminal_that_grew() {
     still
         .tell(Event::Resize(80, 24))
         .shows("type production and why production errors up");
+}
+
+#[test]
+fn a_plan_on_the_smallest_screen_says_that_it_scrolls_even_without_a_title() {
+    for typed in ["", "production", "production errors up", "staging"] {
+        let still = asking().tell(Event::Resize(40, 10));
+        let still = match typed {
+            "" => still,
+            typed => still.keys(&format!("\"{typed}\"")),
+        };
+        still.shows("down scrolls");
+    }
 }
 
 #[test]
