@@ -22,6 +22,9 @@ const AGAIN: SignedDuration = SignedDuration::from_millis(5);
 /// The number of rows of the header and of the footer.
 pub const HEAD: u16 = 2;
 const FOOT: u16 = 1;
+/// From this width on, the footer always has the key of the help. On a narrower screen, the keys of the screen need
+/// all the room.
+const ROOM_FOR_HELP: u16 = 60;
 /// The number of rows that the frame takes from every screen.
 pub const FRAME: u16 = HEAD + FOOT;
 
@@ -282,6 +285,7 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let model = scene.model;
     let (keymap, modes) = (&model.look.keymap, model.front().modes());
     let now = sheet.now;
+    let is_wide = sheet.width() >= ROOM_FOR_HELP;
     let mut pen = sheet.line(0);
     pen.skip(1);
     if !model.pressed.is_empty() {
@@ -292,7 +296,7 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let hints = model.front().hints();
     // The help lists every key, so its key stays when others do not fit.
     let help = hints.iter().find(|(action, _)| *action == Action::Help);
-    let help = help.and_then(|(action, word)| {
+    let help = help.filter(|_| is_wide).and_then(|(action, word)| {
         let keys = keymap.keys_for(modes, *action)?;
         Some(text::width(&keys) + text::width(word) + 3)
     });
@@ -320,8 +324,9 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         if *action == Action::Help {
             reserved = 0;
         }
-        is_full |= pen.room() < wide + reserved && *action != Action::Help;
-        if is_full && *action != Action::Help || pen.room() < wide {
+        let is_kept = is_wide && *action == Action::Help;
+        is_full |= pen.room() < wide + reserved && !is_kept;
+        if is_full && !is_kept || pen.room() < wide {
             continue;
         }
         pen.put(&keys, key)

@@ -42,7 +42,7 @@ async fn revisions_say_who_did_what_and_are_gone_back_to() {
     story
         .shows("cart in staging rolls out cart-v2, revision 3")
         .await;
-    story.keys("esc").shows("rolled back").await;
+    story.keys("esc").shows("rollback").await;
 }
 
 #[tokio::test]

@@ -273,7 +273,7 @@ pub(super) fn became(state: &State, sight: &Sight<'_>, outcome: &Outcome) -> Vec
             _ => Role::Degraded,
         };
         let words = match &rollout {
-            Rollout::Ready => format!("{} now runs {}: ready", one.pin.name, one.release),
+            Rollout::Ready => format!("{} became ready with {}", one.pin.name, one.release),
             rollout => format!("{}: {}", one.pin.name, rollout.words()),
         };
         head.block("rollout", words, role);

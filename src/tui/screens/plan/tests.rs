@@ -267,7 +267,9 @@ fn a_task_shows_the_outcome_of_its_own_revision() {
         pin("checkout-service", "production", "v1.2.1"),
         json!([own(true)]),
     );
-    still = tell_world(still, ready).shows("checkout-service-production: ready");
+    still = tell_world(still, ready)
+        .shows("checkout-service-production became ready with checkout-service-")
+        .hides("leave it running");
     // Another user changes the ReleasePin to a release that fails; then the ReleasePin is deleted.
     let later = unready(
         outcomes(
@@ -278,7 +280,8 @@ fn a_task_shows_the_outcome_of_its_own_revision() {
         "0 of 5 ready",
         "14:00:30",
     );
-    still = tell_world(still, later.clone()).shows("checkout-service-production: ready");
+    still = tell_world(still, later.clone())
+        .shows("checkout-service-production became ready with checkout-service-");
     still.world.pins(Told::Deleted(later));
     still = still.tell(Event::World(Vec::new()));
     let (progress, words) = still.model.tasks[0].progress(&still.world);
