@@ -57,11 +57,11 @@ impl<W: Write> Write for CleanWriter<W> {
 
 /// Formats a count with a word whose plural ends in s: `1 pin`, `2 pins`.
 pub fn counted(count: usize, words: &str) -> String {
-    let word = match count {
-        1 => words.strip_suffix('s').unwrap_or(words),
-        _ => words,
-    };
-    format!("{count} {word}")
+    match (count, words.strip_suffix("ies"), words.strip_suffix('s')) {
+        (1, Some(stem), _) => format!("1 {stem}y"),
+        (1, None, Some(word)) => format!("1 {word}"),
+        _ => format!("{count} {words}"),
+    }
 }
 
 /// Formats a number of bytes: `812 B`, `4.7 KB`, `52 KB`, `1.3 MB`.

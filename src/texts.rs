@@ -113,6 +113,7 @@ fn refusals() -> Vec<Refusal> {
                 from: text("dev"),
                 to: environment(),
             },
+            requires_reason: false,
         },
         Refusal::NoPin {
             component: component(),
@@ -120,6 +121,7 @@ fn refusals() -> Vec<Refusal> {
             step: Step::Deploy {
                 environment: text("dev"),
             },
+            requires_reason: false,
         },
         Refusal::NameTaken {
             name: text("a-b-c"),
@@ -180,6 +182,7 @@ fn refusals() -> Vec<Refusal> {
             release: release(),
             holds: text("ana, INC-42"),
             ids: Vec::new(),
+            requires_reason: true,
         },
         Refusal::Held {
             component: component(),
@@ -187,6 +190,7 @@ fn refusals() -> Vec<Refusal> {
             release: release(),
             holds: text("ana, INC-42; bob"),
             ids: vec![text("hold-1"), text("hold-2")],
+            requires_reason: false,
         },
         Refusal::OwnedByGit {
             component: component(),
@@ -223,6 +227,7 @@ fn refusals() -> Vec<Refusal> {
             component: component(),
             environment: environment(),
             bad: Vec::new(),
+            abandoned: vec![text("skips cart-v3: staging went back from it to cart-v2")],
         },
         Refusal::NoLastGood {
             component: component(),
@@ -231,6 +236,7 @@ fn refusals() -> Vec<Refusal> {
                 release: release(),
                 why: Some(text("by cleo: leaks connections")),
             }],
+            abandoned: Vec::new(),
         },
         Refusal::NotObserved {
             component: component(),

@@ -39,7 +39,8 @@ pub const MAX_OUTCOMES: usize = 50;
     printcolumn(name = "Release", type_ = "string", json_path = ".spec.releaseRef.name", description = "The desired release"),
     printcolumn(name = "Applied", type_ = "string", json_path = ".status.appliedRelease", description = "The release that was applied last"),
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
-    printcolumn(name = "Held By", type_ = "string", json_path = ".spec.holds[0].owner", description = "Who placed the first hold"),
+    printcolumn(name = "First Hold", type_ = "string", json_path = ".spec.holds[0].owner", description = "Who placed the first hold; a hold past its end has no effect and stays listed"),
+    printcolumn(name = "Hold Until", type_ = "string", json_path = ".spec.holds[0].until", description = "The end of the first hold; empty if it has no end"),
     printcolumn(name = "Changed By", type_ = "string", json_path = ".metadata.annotations['bowline\\.dev/changed-by']", priority = 1),
     printcolumn(name = "Snapshot", type_ = "string", json_path = ".status.snapshot", priority = 1),
     printcolumn(name = "Message", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].message", priority = 1),
@@ -104,6 +105,16 @@ pub struct Hold {
 }
 
 impl Hold {
+    /// Describes the hold to users, as in `the hold of ana: sale weekend`.
+    pub fn words(&self) -> String {
+        let reason = self.reason.as_deref().filter(|reason| !reason.is_empty());
+        format!(
+            "the hold of {}: {}",
+            self.owner,
+            reason.unwrap_or("no reason was given")
+        )
+    }
+
     /// Returns whether the hold is active at `now`.
     pub fn is_active(&self, now: Timestamp) -> bool {
         self.until.as_ref().is_none_or(|until| now < until.0)

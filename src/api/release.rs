@@ -45,10 +45,10 @@ use super::schema::Object;
         json_path = ".spec.workload.spec.image"
     ),
     printcolumn(
-        name = "Protected",
+        name = "Delete Denied",
         type_ = "string",
         json_path = ".metadata.labels['bowline\\.dev/pinned']",
-        description = "Whether a policy denies its deletion, because a ReleasePin names it or named it, or an action claimed it"
+        description = "Whether a policy denies its deletion by hand, because a ReleasePin names it or named it, or an action claimed it; gc removes this protection when nothing names the release any more"
     ),
     printcolumn(
         name = "Type",

@@ -21,6 +21,7 @@ use crate::api::{labels, names};
 use crate::engine::audit::{self, Finding, Row, Span, Verdict};
 use crate::engine::pages::{self, PAGE};
 use crate::subjects::release_pin::kind::live;
+use crate::text;
 
 /// The arguments of `audit`.
 #[derive(Debug, Subcommand)]
@@ -340,15 +341,22 @@ async fn verify(
         }
     };
     say(format!(
-        "{} entries in {} chains: {}",
-        verdict.entries,
-        verdict.chains.len(),
+        "{} in {}: {}",
+        text::counted(verdict.entries, "entries"),
+        text::counted(verdict.chains.len(), "chains"),
         match (verdict.problems.len(), verdict.warnings.len()) {
             (0, 0) => "valid".to_owned(),
-            (0, warnings) if verdict.is_partial() =>
-                format!("valid as far as this clone knows, {warnings} warnings"),
-            (0, warnings) => format!("valid, {warnings} warnings"),
-            (problems, warnings) => format!("{problems} problems, {warnings} warnings"),
+            (0, warnings) if verdict.is_partial() => format!(
+                "valid as far as this clone knows, {}",
+                text::counted(warnings, "warnings")
+            ),
+            (0, warnings) => format!("valid, {}", text::counted(warnings, "warnings")),
+            (problems, 0) => text::counted(problems, "problems"),
+            (problems, warnings) => format!(
+                "{}, {}",
+                text::counted(problems, "problems"),
+                text::counted(warnings, "warnings")
+            ),
         }
     ));
     let exit = match verdict.is_valid() {

@@ -58,6 +58,8 @@ struct Shown {
     environment: String,
     from: Option<String>,
     to: Option<String>,
+    /// A phrase about each hold that the change places, lifts or edits.
+    holds: Vec<String>,
     diff: String,
 }
 
@@ -94,7 +96,12 @@ impl Shown {
         };
         let (from, to) = (word(&self.from), word(&self.to));
         let (component, environment) = (&self.component, &self.environment);
-        let line = format!("{component} in {environment}: {from} -> {to}");
+        let mut what: Vec<String> = match from == to {
+            true if !self.holds.is_empty() => vec![to],
+            _ => vec![format!("{from} -> {to}")],
+        };
+        what.extend(self.holds.iter().cloned());
+        let line = format!("{component} in {environment}: {}", what.join(", "));
         format!("{}\n{}", text::line(&line), self.diff)
     }
 }
@@ -163,13 +170,21 @@ pub async fn run(
     };
     say(match exit {
         Exit::Done => "no problems found".to_owned(),
-        _ => format!(
-            "{} wrong, {} refused",
-            checked.problems.len(),
-            checked.refused.len()
-        ),
+        _ => counted(checked.problems.len(), checked.refused.len()),
     });
     Ok(Outcome::ending(report.print(arguments.output), exit))
+}
+
+/// Counts the findings, without the kinds that have none.
+fn counted(problems: usize, refused: usize) -> String {
+    let mut counts = Vec::new();
+    if problems > 0 {
+        counts.push(text::counted(problems, "problems"));
+    }
+    if refused > 0 {
+        counts.push(text::counted(refused, "refused changes"));
+    }
+    format!("found {}", counts.join(" and "))
 }
 
 /// Returns the merge base of HEAD and a base. Later commits on the base are not part of the change.
@@ -199,6 +214,7 @@ fn pins(world: &World, now: Timestamp) -> Vec<Promotion> {
         environment: pin.environment.to_string(),
         from: None,
         to: Some(pin.effective_release(now).to_owned()),
+        holds: Vec::new(),
     };
     pins.map(promotion).collect()
 }
@@ -221,6 +237,7 @@ async fn show(
         environment: environment.clone(),
         from: from.clone(),
         to: promotion.to.clone(),
+        holds: promotion.holds.clone(),
         diff,
     };
     let Some(after) = fits(promotion, stage, checked).await? else {
@@ -240,7 +257,12 @@ async fn show(
         }
     };
     let diff = diff::diff(&before, &after, &diff::Options::default());
-    Ok(shown(diff.text()))
+    // A change of a hold alone changes no object.
+    let is_hold_only = diff.is_empty() && !promotion.holds.is_empty();
+    Ok(shown(match is_hold_only {
+        true => String::new(),
+        false => diff.text(),
+    }))
 }
 
 /// Renders the release of a promotion; None if that is impossible, with a finding.
@@ -283,6 +305,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_change_of_a_hold_alone_names_the_hold() {
+        let shown = Shown {
+            namespace: "shop".to_owned(),
+            component: "cart".to_owned(),
+            environment: "staging".to_owned(),
+            from: Some("cart-2".to_owned()),
+            to: Some("cart-2".to_owned()),
+            holds: vec!["lifts the hold of ana: sale weekend".to_owned()],
+            diff: String::new(),
+        };
+        assert_eq!(
+            shown.text(),
+            "cart in staging: cart-2, lifts the hold of ana: sale weekend\n"
+        );
+    }
+
+    #[test]
     fn a_report_has_the_same_findings_in_every_form() {
         let report = Report {
             promotions: vec![Shown {
@@ -291,6 +330,7 @@ mod tests {
                 environment: "prod\nwrong: x".to_owned(),
                 from: None,
                 to: Some("cart-2".to_owned()),
+                holds: Vec::new(),
                 diff: "diff\n".to_owned(),
             }],
             wrong: vec!["a".to_owned()],

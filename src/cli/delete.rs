@@ -12,7 +12,7 @@ use kube::core::ApiResource;
 use kube::runtime::wait::{await_condition, conditions};
 
 use super::apply::{self, Place};
-use super::connect::{self, Connection, Environment, Options, Target};
+use super::connect::{self, Address, Connection, Environment, Options, Target};
 use super::error::{Error, Exit, Failures};
 use super::gitflags::GitFlags;
 use super::kinds::{self, Kinds};
@@ -104,10 +104,18 @@ pub async fn run(
     apply::writable(&connection, "delete")?;
     kinds::check_name("namespace", &connection.namespace)?;
     let mut failures = Failures::default();
-    let places = places(arguments, options, &connection, &mut failures, say).await?;
+    let address = Address::of(&connection, options, environment);
+    let places = places(
+        arguments,
+        options,
+        (&connection, &address),
+        &mut failures,
+        say,
+    )
+    .await?;
     let mut condemned = Vec::new();
     for (place, origin) in places {
-        match look(arguments, &connection, place, origin).await {
+        match look(arguments, &connection, place, origin, &address).await {
             Ok(found) => condemned.extend(found),
             // The other requests would fail in the same way.
             Err(error) if error.exit == Exit::Unreachable => return Err(error),
@@ -177,7 +185,7 @@ pub async fn run(
 async fn places(
     arguments: &Arguments,
     options: &Options,
-    connection: &Connection,
+    (connection, address): (&Connection, &Address),
     failures: &mut Failures,
     say: &mut dyn FnMut(String),
 ) -> Result<Vec<(Place, Option<String>)>, Error> {
@@ -186,10 +194,9 @@ async fn places(
     if arguments.filename.is_empty() {
         for (said, names) in kinds::objects_of(&arguments.words)? {
             if names.is_empty() {
-                return Err(
-                    Error::new(Exit::Usage, format!("the name of the {said} is missing"))
-                        .with_hint(format!("bowline get {said} -o name lists them")),
-                );
+                let get = address.bowline(&format!("bowline get {} -o name", text::quoted(&said)));
+                let message = format!("the name of the {said} is missing");
+                return Err(Error::new(Exit::Usage, message).with_hint(format!("{get} lists them")));
             }
             let kind = finder.named(&said).await?;
             for name in names {
@@ -215,6 +222,7 @@ async fn look(
     connection: &Connection,
     place: Place,
     origin: Option<String>,
+    address: &Address,
 ) -> Result<Option<Condemned>, Error> {
     let found = place.objects.get_metadata_opt(&place.name).await;
     let mut object = Condemned {
@@ -238,7 +246,7 @@ async fn look(
                 ..
             } = &object.place;
             let namespace = namespace.as_deref().unwrap_or_default();
-            let error = kinds::missing(kind, &connection.client, namespace, name).await;
+            let error = kinds::missing(kind, &connection.client, namespace, name, address).await;
             Err(object.error(error))
         }
         Err(error) => {

@@ -279,9 +279,11 @@ fn shown(plan: &Collection, files: Option<&Proposal>, format: Format) -> String 
             .map(|found| format!("{}\n", text::line(&name(found))))
             .collect(),
         Format::Table | Format::Wide => {
-            let header = ["NAME", "COMPONENT", "SIZE", "AGE", "GOES", "WHY"];
+            let header = ["NAME", "COMPONENT", "SIZE", "AGE", "DELETE", "WHY"];
             let mut rows = vec![header.map(str::to_owned).to_vec()];
-            rows.extend(all().map(row));
+            // The deletions are the last lines, directly above the question.
+            rows.extend(all().filter(|found| !found.goes()).map(row));
+            rows.extend(all().filter(|found| found.goes()).map(row));
             output::table(&rows)
         }
     }

@@ -1,5 +1,6 @@
 //! `bowline release`: creates, shows and lists releases.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -15,7 +16,7 @@ use super::output::{self, Format};
 use super::render::resolved;
 use super::{Outcome, commits, gc, session};
 use crate::api::release::Release;
-use crate::api::{Definitions, labels};
+use crate::api::{Definitions, ReleasePin, labels};
 use crate::resolve::content;
 use crate::resolve::git::Git;
 use crate::subjects::release_pin::actions::release::{self as action, Source};
@@ -259,11 +260,20 @@ async fn definitions(
     let Some(path) = files else {
         let catalog = Catalog::fetch(&connection.client, &connection.namespace, component).await?;
         let definitions = catalog.definitions(component)?;
-        catalog.warnings().for_each(say);
+        catalog.warnings().for_each(&mut *say);
         let source = match own.filter(|_| !arguments.embed) {
             Some(own) => repository::sources(&own.tree, &connection.namespace, &definitions),
             None => Ok((Source::Embedded, None)),
         };
+        if let (Some(own), Ok((source, _))) = (own, &source) {
+            let namespace = &connection.namespace;
+            let files = repository::uncommitted(&own.tree, namespace, &definitions, source)?;
+            for file in files {
+                say(format!(
+                    "warning: {file} has changes that are not committed, and the release embeds them"
+                ));
+            }
+        }
         return Ok((definitions, source));
     };
     let catalog = Catalog::read(path, options.namespace.as_deref())?;
@@ -365,6 +375,7 @@ async fn list(
             _ => output::yaml(&list),
         });
     }
+    let named = named(connection).await;
     // The metadata contains all columns of the table; bodies are large.
     let mut releases = api.list_metadata(&params).await?.items;
     releases.sort_by_key(|release| {
@@ -388,7 +399,11 @@ async fn list(
     ));
     let wide = arguments.output == Format::Wide;
     let mut rows = vec![header(wide)];
-    rows.extend(releases.iter().map(|release| row(release, now, wide)));
+    rows.extend(
+        releases
+            .iter()
+            .map(|release| row(release, named.as_ref(), now, wide)),
+    );
     Ok(output::table(&rows))
 }
 
@@ -399,7 +414,7 @@ fn header(wide: bool) -> Vec<String> {
         "VERSION",
         "SIZE",
         "MARK",
-        "PROTECTED",
+        "IN USE",
         "AGE",
     ];
     if wide {
@@ -412,8 +427,25 @@ fn size(release: &PartialObjectMeta<Release>) -> Option<u64> {
     release.annotations().get(labels::SIZE)?.parse().ok()
 }
 
+/// Returns the releases that a ReleasePin or one of its holds names; None if the ReleasePins cannot be read.
+async fn named(connection: &Connection) -> Option<BTreeSet<String>> {
+    let pins: Api<ReleasePin> = Api::namespaced(connection.client.clone(), &connection.namespace);
+    let pins = pins.list(&ListParams::default()).await.ok()?.items;
+    let specs = pins.into_iter().map(|pin| pin.spec);
+    let names = specs.flat_map(|spec| {
+        let fixed = spec.holds.into_iter().filter_map(|hold| hold.release);
+        std::iter::once(spec.release_ref.name).chain(fixed)
+    });
+    Some(names.collect())
+}
+
 /// Releases of other tools may lack a value in their metadata; the column then shows `?`.
-fn row(release: &PartialObjectMeta<Release>, now: Timestamp, wide: bool) -> Vec<String> {
+fn row(
+    release: &PartialObjectMeta<Release>,
+    named: Option<&BTreeSet<String>>,
+    now: Timestamp,
+    wide: bool,
+) -> Vec<String> {
     let unknown = || "?".to_owned();
     let annotation = |name| release.annotations().get(name).cloned();
     let age = release.metadata.creation_timestamp.as_ref();
@@ -422,17 +454,17 @@ fn row(release: &PartialObjectMeta<Release>, now: Timestamp, wide: bool) -> Vec<
         mark.get("verdict")?.as_str().map(str::to_owned)
     });
     let component = release.labels().get(labels::COMPONENT).cloned();
-    let protected = release.labels().get(labels::PINNED);
+    let in_use = named.map_or("?", |named| match named.contains(&release.name_any()) {
+        true => "yes",
+        false => "",
+    });
     let mut cells = vec![
         release.name_any(),
         component.unwrap_or_else(unknown),
         annotation(labels::VERSION_TEXT).unwrap_or_default(),
         size(release).map_or_else(unknown, text::bytes),
         mark.unwrap_or_default(),
-        protected
-            .filter(|value| *value == labels::PINNED_TRUE)
-            .map_or("", |_| "yes")
-            .to_owned(),
+        in_use.to_owned(),
         age.map_or_else(unknown, |since| {
             text::age(now.as_second() - since.0.as_second())
         }),
@@ -443,4 +475,28 @@ fn row(release: &PartialObjectMeta<Release>, now: Timestamp, wide: bool) -> Vec<
         cells.push(hash.map_or_else(unknown, |hash| hash.chars().take(10).collect()));
     }
     cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subjects::release_pin::fixture::{labelled, now, release};
+
+    #[test]
+    fn a_release_is_in_use_only_while_a_release_pin_names_it() {
+        let protected = labelled(
+            release("cart", "v1", 1),
+            labels::PINNED,
+            labels::PINNED_TRUE,
+        );
+        let in_use = header(false).iter().position(|name| name == "IN USE");
+        let in_use = |named: Option<&[&str]>| {
+            let named = named.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+            let cells = row(&protected, named.as_ref(), now(), false);
+            cells[in_use.unwrap()].clone()
+        };
+        assert_eq!(in_use(Some(&["cart-v1"])), "yes");
+        assert_eq!(in_use(Some(&["cart-v2"])), "");
+        assert_eq!(in_use(None), "?");
+    }
 }

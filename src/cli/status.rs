@@ -19,6 +19,7 @@ use crate::gitops::tree::LeftOutPin;
 use crate::subjects::release_pin::READ_BY_MOVES;
 use crate::subjects::release_pin::matrix::{self, Cell, Columns, Health};
 use crate::subjects::release_pin::planner::is_defined;
+use crate::subjects::release_pin::rows::Pin;
 use crate::subjects::release_pin::rules::{self, Refusal};
 use crate::text;
 
@@ -60,6 +61,14 @@ pub async fn run(
             commits::say_namespaces(&connection, options, say);
         }
     }
+    if matrix.rows.is_empty() && arguments.component.is_none() {
+        let address = Address::of(&connection, options, environment);
+        say(nothing(
+            namespace,
+            connection.repository.is_some(),
+            &address,
+        ));
+    }
     if let Some(component) = &arguments.component {
         let known = matrix.rows.iter().map(|row| row.component.clone());
         let known: Vec<String> = known.take(rules::NAMES).collect();
@@ -78,8 +87,37 @@ pub async fn run(
             .iter()
             .map(|row| output::name_line("component.openchoreo.dev", &row.component))
             .collect(),
-        Format::Table | Format::Wide => matrix.text(),
+        Format::Table => matrix.text(),
+        Format::Wide => matrix.wide(now),
     })
+}
+
+/// Says that the matrix is empty, and the next steps. `namespace` is None for all namespaces.
+fn nothing(namespace: Option<&str>, is_repository: bool, address: &Address) -> String {
+    let (message, mut steps) = match namespace {
+        Some(namespace) => {
+            let all = address.bowline("bowline status -A");
+            (
+                format!("nothing is deployed in namespace {namespace}"),
+                vec![format!("{all} looks in all namespaces")],
+            )
+        }
+        None => (
+            "nothing is deployed in any namespace".to_owned(),
+            Vec::new(),
+        ),
+    };
+    steps.push(match is_repository {
+        true => {
+            let create = address.bowline("bowline release create COMPONENT -f DIR");
+            format!("{create} makes the first release of your definitions")
+        }
+        false => {
+            let apply = address.bowline("bowline apply -f DIR -R");
+            format!("{apply} applies your definitions; bowline demo shows an example")
+        }
+    });
+    format!("{}\nhint: {}", text::line(&message), steps.join("; "))
 }
 
 /// Returns the error about a component without a row: it has neither a release nor a ReleasePin, or it does
@@ -150,10 +188,19 @@ struct Shown {
     expired: bool,
     /// The running release, if it is known and is not the effective release.
     runs: Option<String>,
+    /// The time since which the release is effective.
+    since: Option<Timestamp>,
+    /// The active holds: owner, reason and end.
+    holds: Vec<String>,
+    /// The last good release, which a rollback would restore.
+    last_good: Option<String>,
 }
 
 impl Shown {
-    fn of(cell: &Cell<'_>, applied: Option<&str>) -> Self {
+    fn of(cell: &Cell<'_>, pin: Option<&Pin>, world: &World, now: Timestamp) -> Self {
+        let applied = pin.and_then(|pin| pin.applied.as_deref());
+        let good = pin.and_then(|pin| matrix::good(world, pin, now));
+        let holds = pin.into_iter().flat_map(|pin| pin.active_holds(now));
         Self {
             release: cell.release.to_owned(),
             version: cell.version.to_owned(),
@@ -173,6 +220,9 @@ impl Shown {
             runs: applied
                 .filter(|applied| *applied != cell.release)
                 .map(str::to_owned),
+            since: cell.since,
+            holds: holds.map(rules::hold_words).collect(),
+            last_good: good.map(|good| good.label.to_owned()),
         }
     }
 }
@@ -204,8 +254,7 @@ impl Matrix {
                         .zip(columns.names())
                         .map(|(cell, environment)| {
                             let pin = world.pin_of(component, environment);
-                            let applied = pin.and_then(|pin| pin.applied.as_deref());
-                            Some(Shown::of(cell.as_ref()?, applied))
+                            Some(Shown::of(cell.as_ref()?, pin, world, now))
                         })
                         .collect(),
                 }
@@ -378,6 +427,41 @@ impl Matrix {
         text
     }
 
+    /// Prints one line per deployed component and environment, with its holds and the last good release.
+    fn wide(&self, now: Timestamp) -> String {
+        let namespace = |name: &str| self.all_namespaces.then(|| name.to_owned());
+        let mut header: Vec<String> = namespace("NAMESPACE").into_iter().collect();
+        let names = [
+            "COMPONENT",
+            "ENVIRONMENT",
+            "RELEASE",
+            "HEALTH",
+            "BEHIND",
+            "SINCE",
+            "LAST GOOD",
+            "HOLDS",
+        ];
+        header.extend(names.map(str::to_owned));
+        let mut table = vec![header];
+        for row in &self.rows {
+            for (cell, environment) in row.cells.iter().zip(&self.environments) {
+                let mut cells: Vec<String> = namespace(&row.namespace).into_iter().collect();
+                cells.extend([row.component.clone(), environment.clone()]);
+                match cell {
+                    None if self.is_unknown(row, environment) => cells.push("?".to_owned()),
+                    None => continue,
+                    Some(cell) => cells.extend(cell.columns(now)),
+                }
+                table.push(cells);
+            }
+        }
+        let mut text = format!("{}\n", output::table(&table));
+        for line in self.failures() {
+            text += &format!("✖ {line}\n");
+        }
+        text
+    }
+
     fn value(&self) -> Value {
         let rows = self.rows.iter().map(|row| {
             let cells = self.environments.iter().zip(&row.cells);
@@ -415,6 +499,20 @@ impl Matrix {
 }
 
 impl Shown {
+    fn columns(&self, now: Timestamp) -> Vec<String> {
+        let behind = self.behind.filter(|behind| *behind > 0);
+        let since = self.since;
+        let since = since.map(|since| text::age(now.as_second() - since.as_second()));
+        vec![
+            self.release.clone(),
+            self.health.word().to_owned(),
+            behind.map_or_else(String::new, |behind| format!("↑{behind}")),
+            since.unwrap_or_else(|| "?".to_owned()),
+            self.last_good.clone().unwrap_or_default(),
+            self.holds.join("; "),
+        ]
+    }
+
     fn text(&self) -> String {
         let mut text = format!("{} {}", glyph(self.health), self.version);
         if let Some((reason, _)) = &self.reason {

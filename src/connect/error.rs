@@ -157,7 +157,7 @@ pub enum Error {
     },
     /// A repository has no object of bowline.
     #[error(
-        "{} has no objects of bowline: no file names openchoreo.dev, core.choreo.dev or bowline.dev; nothing is wrong with the repository", directory.display()
+        "{} has no objects of bowline: no file mentions openchoreo.dev, core.choreo.dev or bowline.dev; nothing is wrong with the repository", directory.display()
     )]
     NoObjects {
         /// The directory.

@@ -213,6 +213,12 @@ impl Change {
         self.expected.as_ref().map(|expected| expected.number)
     }
 
+    /// Returns the holds that the change removes.
+    pub fn lifted(&self) -> impl Iterator<Item = &Hold> {
+        let kept = |hold: &Hold| self.holds.iter().any(|kept| kept.id == hold.id);
+        self.holds_before.iter().filter(move |hold| !kept(hold))
+    }
+
     /// Returns the revision that the change makes.
     pub fn revision(&self) -> i64 {
         self.number().unwrap_or_default() + 1

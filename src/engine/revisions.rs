@@ -4,7 +4,7 @@
 //! revisions are explicit: a revision that nobody observed, that retention removed or that was never
 //! recorded is a [`Missing`] row. Pure functions over values.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -37,6 +37,29 @@ pub struct Revision<C> {
     /// The content, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<C>,
+}
+
+/// Returns the contents that a subject went back from, each with the content that it went back to. `contents`
+/// are in the order in which they became current.
+///
+/// A return to an earlier content, such as a rollback or an undo, abandons every content in between. An
+/// abandoned content that becomes current again later is no longer abandoned.
+pub fn abandoned<'c>(contents: impl IntoIterator<Item = &'c str>) -> BTreeMap<&'c str, &'c str> {
+    let mut line: Vec<&str> = Vec::new();
+    let mut abandoned = BTreeMap::new();
+    for content in contents {
+        match line.iter().position(|known| *known == content) {
+            Some(at) => {
+                let left = line.drain(at + 1..);
+                abandoned.extend(left.map(|left| (left, content)));
+            }
+            None => {
+                abandoned.remove(content);
+                line.push(content);
+            }
+        }
+    }
+    abandoned
 }
 
 /// The cause of a revision.
@@ -76,7 +99,7 @@ impl State {
     /// Returns the word for the health.
     pub fn word(self) -> &'static str {
         match self {
-            Self::Current => "current",
+            Self::Current => "not known yet",
             Self::Healthy => "healthy",
             Self::Unhealthy => "unhealthy",
             Self::Unknown => "unknown",
@@ -341,4 +364,28 @@ fn holes(
         from = end.saturating_add(1);
         run
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_return_to_an_earlier_content_abandons_the_contents_between() {
+        for (contents, expected) in [
+            ("a b c", &[][..]),
+            ("a a b b", &[]),
+            ("a b a", &[("b", "a")]),
+            ("a b c a", &[("b", "a"), ("c", "a")]),
+            ("a b c b", &[("c", "b")]),
+            // Promoted, rolled back, promoted again.
+            ("a b a b", &[]),
+            ("a b a b a", &[("b", "a")]),
+            ("a b a c", &[("b", "a")]),
+            ("a b a c a", &[("b", "a"), ("c", "a")]),
+        ] {
+            let found: Vec<_> = abandoned(contents.split(' ')).into_iter().collect();
+            assert_eq!(found, expected, "{contents}");
+        }
+    }
 }

@@ -17,12 +17,19 @@ use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::planner;
 use crate::subjects::service;
+use crate::text;
 
 /// A command with its arguments and its description.
 struct Command {
     name: &'static str,
     arguments: &'static str,
     about: &'static str,
+}
+
+impl Command {
+    fn needs_argument(&self) -> bool {
+        !self.arguments.is_empty() && !self.arguments.starts_with('[')
+    }
 }
 
 /// The commands that are not just another name of an action.
@@ -388,6 +395,39 @@ pub fn run(
     }
 }
 
+/// Explains on a command line, where no keys work, why a screen cannot be shown. None: its name and its
+/// arguments are complete.
+pub(super) fn without_keys(screen: &str) -> Option<String> {
+    let (name, arguments) = screen.split_once(' ').unwrap_or((screen, ""));
+    let command = COMMANDS.iter().find(|command| command.name == name);
+    match command {
+        Some(command) if arguments.trim().is_empty() && command.needs_argument() => {
+            let example = format!("{name} {}", command.arguments.replace("TIME", "1h"));
+            Some(format!(
+                "it needs an argument, as in: bowline screenshot {}",
+                text::quoted(&example)
+            ))
+        }
+        Some(_) => None,
+        None => {
+            let is_action = ALIASES.iter().any(|(known, _)| *known == name);
+            let is_known = is_action || Action::named(name).is_some();
+            let screens = ALIASES.iter();
+            let screens = screens.filter(|(name, action)| {
+                action.word().starts_with("go-") && *name != "rel" && *name != "ctx"
+            });
+            let mut screens: Vec<&str> = screens.map(|(name, _)| *name).collect();
+            screens.sort_unstable();
+            (!is_known).then(|| {
+                format!(
+                    "there is no such screen; the screens are: {}",
+                    screens.join(", ")
+                )
+            })
+        }
+    }
+}
+
 /// Returns the usage of a command, or says that the command does not exist.
 fn usage(name: &str) -> String {
     let full = match name {
@@ -551,6 +591,28 @@ mod tests {
             let said = incident(&words, now, &TimeZone::UTC).unwrap_err();
             assert!(said.contains(why), "{line}: {said}");
         }
+    }
+
+    #[test]
+    fn a_screen_of_the_command_line_is_explained_without_keys() {
+        for (screen, expected) in [
+            (
+                "since",
+                Some("it needs an argument, as in: bowline screenshot 'since 1h'"),
+            ),
+            ("since 1h", None),
+            ("audit", None),
+            ("releases", None),
+            ("promote", None),
+        ] {
+            assert_eq!(without_keys(screen).as_deref(), expected, "{screen}");
+        }
+        let unknown = without_keys("nosuch").unwrap();
+        assert!(
+            unknown.starts_with("there is no such screen; the screens are: audit, "),
+            "{unknown}"
+        );
+        assert!(!unknown.contains("tab"), "{unknown}");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::subjects::release_pin::actions::promote::Promote;
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::actions::undo::Undo;
 use crate::subjects::release_pin::planner;
-use crate::subjects::release_pin::rules::Refusal;
+use crate::subjects::release_pin::rules::{Refusal, Step};
 use crate::subjects::service::Command;
 use crate::subjects::workload;
 use crate::tui::action::Action;
@@ -374,7 +374,7 @@ pub fn remedy(
                 Action::Deploy,
                 Refusal::NoPin {
                     component,
-                    environment,
+                    step: Step::Deploy { environment },
                     ..
                 },
             ) => {
@@ -385,6 +385,22 @@ pub fn remedy(
                 };
                 let name = format!("{component} in {environment}");
                 (name, deploy(&subject, None, world, target_info)?)
+            }
+            (
+                Action::Promote,
+                Refusal::NoPin {
+                    component,
+                    step: Step::Promote { from, to },
+                    ..
+                },
+            ) => {
+                let subject = Subject {
+                    components: vec![component.as_str().into()],
+                    environment: Some(from.as_str().into()),
+                    release: None,
+                };
+                let name = format!("{component} in {to}");
+                (name, Wanted::Command(promote_to(&subject, to)?))
             }
             (Action::MarkGood, Refusal::Bad { release }) => {
                 let verdict = Verdict::Good;

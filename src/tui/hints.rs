@@ -3,7 +3,7 @@
 use super::action::{Action, Mode};
 use super::keymap::Keymap;
 use super::model::TargetInfo;
-use crate::subjects::release_pin::rules::Refusal;
+use crate::subjects::release_pin::rules::{Refusal, Step};
 
 /// The modes of a refused plan: its hints name keys of lists.
 pub const REFUSED: &[Mode] = &[Mode::Plan, Mode::List, Mode::Global];
@@ -11,7 +11,14 @@ pub const REFUSED: &[Mode] = &[Mode::Plan, Mode::List, Mode::Global];
 /// Returns the action of a hint that opens another plan, and its label in the footer.
 pub fn remedy(refusal: &Refusal) -> Option<(Action, &'static str)> {
     match refusal {
-        Refusal::NoPin { .. } => Some((Action::Deploy, "deploy it there")),
+        Refusal::NoPin {
+            step, environment, ..
+        } => Some(match (step, step.target() == environment) {
+            (Step::Deploy { .. }, true) => (Action::Deploy, "deploy it there"),
+            (Step::Deploy { .. }, false) => (Action::Deploy, "deploy it first"),
+            (Step::Promote { .. }, true) => (Action::Promote, "promote it there"),
+            (Step::Promote { .. }, false) => (Action::Promote, "promote it first"),
+        }),
         Refusal::Bad { .. } => Some((Action::MarkGood, "mark it good")),
         Refusal::Held { .. } => Some((Action::Unhold, "remove the hold")),
         _ => None,
@@ -23,7 +30,21 @@ pub fn of(refusal: &Refusal, keymap: &Keymap, target_info: &TargetInfo) -> Optio
     let key = |action| keymap.keys_or_word(REFUSED, action);
     let again = || key(Action::PlanAgain);
     Some(match refusal {
-        Refusal::NoPin { .. } => format!("{} deploys it there", key(Action::Deploy)),
+        Refusal::NoPin {
+            step, environment, ..
+        } => match (step, step.target() == environment) {
+            (Step::Deploy { .. }, true) => format!("{} deploys it there", key(Action::Deploy)),
+            (Step::Deploy { environment }, false) => {
+                format!("{} deploys it in {environment} first", key(Action::Deploy))
+            }
+            (Step::Promote { from, .. }, true) => {
+                format!("{} promotes it from {from}", key(Action::Promote))
+            }
+            (Step::Promote { from, to }, false) => format!(
+                "{} promotes it from {from} to {to} first",
+                key(Action::Promote)
+            ),
+        },
         Refusal::NoRelease { .. } => format!("{} lists the releases", key(Action::GoReleases)),
         Refusal::Bad { .. } => format!(
             "choose another release; {} marks this one good again",

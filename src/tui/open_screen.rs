@@ -64,7 +64,9 @@ pub fn screen(
                 _ => None,
             };
             let (title, modes) = (front.title(), front.modes());
-            let state = help::State::open(title, &model.look.keymap, modes, taken.as_deref());
+            let lacks = |action| front.lacks(action);
+            let keymap = &model.look.keymap;
+            let state = help::State::open(title, keymap, modes, &lacks, taken.as_deref());
             Screen::Help(Box::new(state))
         }
         Action::GoComponent | Action::Open if can_open(model, action) => {

@@ -85,9 +85,11 @@ pub async fn open(
         asks_cluster_later: true,
         ..options
     };
-    let connection = first(&options, &environment).await?;
     let term = variable(&environment, "TERM").unwrap_or_default();
     let in_tmux = variable(&environment, "TMUX").is_some();
+    // Before the connection, which may create a store.
+    Terminal::check(&term, in_tmux, start.mouse)?;
+    let connection = first(&options, &environment).await?;
     let (terminal, mut events) = Terminal::open(&term, in_tmux, start.mouse)?;
     let wanted = connect::looks(&environment);
     let background = match start.theme.is_some() || wanted.theme.is_some() {

@@ -12,6 +12,7 @@ use ratatui::layout::Rect;
 use thiserror::Error;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
+use super::commands;
 use super::effect::{Answer, Effect};
 use super::keymap::Keymap;
 use super::looks::variable;
@@ -239,7 +240,7 @@ impl Camera {
             None => Ok(()),
             Some(why) => Err(ScreenshotError::Screen {
                 screen: screen.to_owned(),
-                why,
+                why: commands::without_keys(screen).unwrap_or(why),
             }),
         }
     }

@@ -66,16 +66,20 @@ pub struct Terminal {
 }
 
 impl Terminal {
+    /// Fails if the terminal of the program cannot show screens; changes nothing.
+    pub fn check(term: &str, in_tmux: bool, mouse: bool) -> Result<Options, OpenError> {
+        if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+            return Err(OpenError::NotATerminal);
+        }
+        Options::of(term, in_tmux, mouse).ok_or_else(|| OpenError::NoScreens(term.into()))
+    }
+
     /// Takes over the terminal of the program; also returns its events.
     ///
     /// `term` and `in_tmux` come from `TERM` and `TMUX`. From now on, signals that end the program arrive as
     /// events; if the program does not react within two seconds, the signal ends it.
     pub fn open(term: &str, in_tmux: bool, mouse: bool) -> Result<(Terminal, Events), OpenError> {
-        if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
-            return Err(OpenError::NotATerminal);
-        }
-        let options =
-            Options::of(term, in_tmux, mouse).ok_or_else(|| OpenError::NoScreens(term.into()))?;
+        let options = Terminal::check(term, in_tmux, mouse)?;
         let size = size()?;
         let signals = signals::watch()?;
         let hold = Hold::take(output()?, &options)?;

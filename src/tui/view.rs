@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use super::action::Action;
 use super::keymap::Step;
 use super::model::{Level, Model, Notice, RepositoryInfo};
 use super::pen::{Notes, Pen, Sheet};
@@ -21,6 +22,9 @@ const AGAIN: SignedDuration = SignedDuration::from_millis(5);
 /// The number of rows of the header and of the footer.
 pub const HEAD: u16 = 2;
 const FOOT: u16 = 1;
+/// From this width on, the footer always has the key of the help. On a narrower screen, the keys of the screen need
+/// all the room.
+const ROOM_FOR_HELP: u16 = 60;
 /// The number of rows that the frame takes from every screen.
 pub const FRAME: u16 = HEAD + FOOT;
 
@@ -285,6 +289,7 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let model = scene.model;
     let (keymap, modes) = (&model.look.keymap, model.front().modes());
     let now = sheet.now;
+    let is_wide = sheet.width() >= ROOM_FOR_HELP;
     let mut pen = sheet.line(0);
     pen.skip(1);
     if !model.pressed.is_empty() {
@@ -293,6 +298,14 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         return;
     }
     let hints = model.front().hints();
+    // The help lists every key, so its key stays when others do not fit.
+    let help = hints.iter().find(|(action, _)| *action == Action::Help);
+    let help = help.filter(|_| is_wide).and_then(|(action, word)| {
+        let keys = keymap.keys_for(modes, *action)?;
+        Some(text::width(&keys) + text::width(word) + 3)
+    });
+    let mut reserved = help.unwrap_or_default();
+    let mut is_full = false;
     for group in hints.chunk_by(|(_, one), (_, next)| one == next) {
         let Some((action, word)) = group.first() else {
             continue;
@@ -312,8 +325,13 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
             false => (Role::Key, Role::KeyDescription),
         };
         let wide = text::width(&keys) + text::width(word) + 3;
-        if pen.room() < wide {
-            break;
+        if *action == Action::Help {
+            reserved = 0;
+        }
+        let is_kept = is_wide && *action == Action::Help;
+        is_full |= pen.room() < wide + reserved && !is_kept;
+        if is_full && !is_kept || pen.room() < wide {
+            continue;
         }
         pen.put(&keys, key)
             .put(" ", key)

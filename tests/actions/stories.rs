@@ -296,7 +296,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
         ends(&format!("{gc} --dry-run"), 0, "claimed ").await;
     }
     shop.release("cart", "0", "cart-0").await;
-    ends(&format!("{gc} --dry-run"), 3, "no ReleasePin names it").await;
+    ends(&format!("{gc} --dry-run"), 3, "no ReleasePin refers to it").await;
     ends(gc, 5, "--confirm deletes them").await;
     let collected = ends(
         &format!("releases {gc} --confirm --reason space"),

@@ -105,6 +105,13 @@ fn exit_codes_and_streams() {
     assert_eq!((code, err.as_str()), (0, ""));
     assert_eq!(out, format!("bowline {}\n", env!("CARGO_PKG_VERSION")));
 
+    // The terminal is checked before anything is created.
+    let (code, out, err) = run(home, &[]);
+    assert_eq!((code, out.as_str()), (2, ""), "{err}");
+    assert!(err.contains("needs a terminal"), "{err}");
+    assert!(err.contains("bowline status"), "{err}");
+    assert_eq!(std::fs::read_dir(home).unwrap().count(), 0);
+
     let (code, out, err) = run(home, &["version", "--server"]);
     assert_eq!((code, err.as_str()), (0, ""));
     let store = home.join(".local/share/bowline/bowline.db");
@@ -123,10 +130,6 @@ fn exit_codes_and_streams() {
         assert_eq!((code, out.as_str()), (2, ""), "{usage:?}");
         assert!(err.contains("Usage: bowline"), "{err}");
     }
-    let (code, out, err) = run(home, &[]);
-    assert_eq!((code, out.as_str()), (2, ""), "{err}");
-    assert!(err.contains("needs a terminal"), "{err}");
-    assert!(err.contains("bowline status"), "{err}");
     let (code, out, err) = run(home, &["version", "--server", "--context", "prod"]);
     assert_eq!((code, out.as_str()), (2, ""));
     assert_eq!(

@@ -112,3 +112,47 @@ fn a_command_that_stores_nothing_creates_no_store() {
         assert!(!store.exists(), "{line}");
     }
 }
+
+#[test]
+fn the_status_of_an_empty_store_says_that_nothing_is_deployed() {
+    let home = tempfile::tempdir().unwrap();
+    let store = format!("--embedded={}", home.path().join("new.db").display());
+    let (code, _, said) = run(home.path(), &["version", "--server", &store]);
+    assert_eq!(code, 0, "{said}");
+    let (code, _, said) = run(home.path(), &["status", &store]);
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains("nothing is deployed in namespace default\nhint: "),
+        "{said}"
+    );
+    assert!(said.contains("bowline status -A"), "{said}");
+    assert!(said.contains("bowline demo"), "{said}");
+    let (_, _, said) = run(home.path(), &["status", "-A", &store]);
+    assert!(
+        said.contains("nothing is deployed in any namespace"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_hint_about_a_missing_object_names_the_target() {
+    let home = tempfile::tempdir().unwrap();
+    let store = format!("--embedded={}", home.path().join("new.db").display());
+    let file = home.path().join("e.yaml");
+    let environment = "apiVersion: openchoreo.dev/v1alpha1\nkind: Environment\nmetadata: {name: somewhere}\nspec: {dataPlaneRef: {name: d}, namespace: dev}\n";
+    std::fs::write(&file, environment).unwrap();
+    let (code, _, said) = run(
+        home.path(),
+        &["apply", "-f", file.to_str().unwrap(), &store],
+    );
+    assert_eq!(code, 0, "{said}");
+    for line in ["get environment zzz", "delete environment zzz"] {
+        let words: Vec<&str> = line.split(' ').chain([store.as_str()]).collect();
+        let (_, _, said) = run(home.path(), &words);
+        assert!(
+            said.contains(&format!("environment.openchoreo.dev {store}")),
+            "{said}"
+        );
+        assert!(said.contains("lists all"), "{said}");
+    }
+}

@@ -185,7 +185,7 @@ pub struct RollbackArguments {
     /// The environment of the component
     #[arg(short, long, value_name = "NAME")]
     pub(super) environment: Option<String>,
-    /// The release to roll back to [default: the last good release]
+    /// The release to roll back to, or its version if no other release of the component has it [default: the last good release]
     #[arg(long, value_name = "RELEASE", conflicts_with = "to_revision")]
     pub(super) to: Option<String>,
     /// The revision to roll back to

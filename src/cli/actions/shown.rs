@@ -128,8 +128,8 @@ fn name(change: &Change) -> String {
     output::name_line(&kind, &change.key().name)
 }
 
-/// Describes a change: the ReleasePin, the effective release before and after, the number of holds, and the
-/// end of a new hold.
+/// Describes a change: the ReleasePin, the effective release before and after, the number of holds, the end of
+/// a new hold, and the holds that it lifts.
 pub(in crate::cli) fn line(action: Action, change: &Change) -> String {
     let from = change
         .from
@@ -151,8 +151,12 @@ pub(in crate::cli) fn line(action: Action, change: &Change) -> String {
         (Some(until), 1) => format!(" until {:.0}", until.0),
         (Some(until), _) => format!(", the new one until {:.0}", until.0),
     };
+    let lifted = change.lifted();
+    let lifted: String = lifted
+        .map(|hold| format!(", lifts {}", hold.words()))
+        .collect();
     let line = format!(
-        "{} in {}: {what}{holds}{until}",
+        "{} in {}: {what}{holds}{until}{lifted}",
         change.name, change.environment
     );
     text::line(&line).into_owned()
@@ -201,5 +205,34 @@ mod tests {
             };
             assert_eq!(line(action, &change), expected);
         }
+    }
+
+    #[test]
+    fn the_plan_of_an_unpin_names_the_hold_that_it_lifts() {
+        let hold = |id: &str, owner: &str, reason: Option<&str>| -> Hold {
+            let since = "2026-01-01T00:00:00Z";
+            let hold = json!({"id": id, "owner": owner, "reason": reason, "since": since});
+            serde_json::from_value(hold).unwrap()
+        };
+        let (ana, bob) = (
+            hold("a", "ana", Some("sale weekend")),
+            hold("b", "bob", None),
+        );
+        let change = Change {
+            holds_before: vec![ana.clone(), bob.clone()],
+            holds: vec![bob],
+            ..fixture::change("cart", "dev", "cart-1")
+        };
+        assert_eq!(
+            line(Action::Unpin, &change),
+            "cart in dev: cart-1, 1 hold, lifts the hold of ana: sale weekend"
+        );
+        let change = Change {
+            holds_before: vec![ana, hold("b", "bob", None)],
+            ..fixture::change("cart", "dev", "cart-1")
+        };
+        assert!(
+            line(Action::Undo, &change).ends_with("lifts the hold of bob: no reason was given")
+        );
     }
 }

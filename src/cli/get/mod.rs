@@ -13,7 +13,7 @@ use kube::core::Request;
 use serde_json::{Value, json};
 
 use super::Outcome;
-use super::connect::{self, Connection, Environment, Options};
+use super::connect::{self, Address, Connection, Environment, Options};
 use super::error::{Error, Exit, Failures};
 use super::kinds::{self, Kind, Kinds};
 use super::output::{self, Format};
@@ -89,6 +89,7 @@ pub async fn run(
         return watch::run(arguments, &connection, &kind, name, now, out, say).await;
     }
     let mut failures = Failures::default();
+    let address = Address::of(&connection, options, environment);
     let mut found = Vec::new();
     let mut in_namespaces = false;
     for (said, names) in &wanted {
@@ -111,7 +112,7 @@ pub async fn run(
             }
         }
         for name in names {
-            match one(arguments, &connection, &kind, &objects, name).await {
+            match one(arguments, &connection, &kind, &objects, name, &address).await {
                 Ok(value) => values.push(value),
                 Err(error) => failures.add(error, say),
             }
@@ -171,6 +172,7 @@ async fn one(
     kind: &Kind,
     objects: &Api<DynamicObject>,
     name: &str,
+    address: &Address,
 ) -> Result<Value, Error> {
     let mut request = Request::new(objects.resource_url())
         .get(name, &GetParams::default())
@@ -186,7 +188,7 @@ async fn one(
             let Connection {
                 client, namespace, ..
             } = connection;
-            Err(kinds::missing(kind, client, namespace, name).await)
+            Err(kinds::missing(kind, client, namespace, name, address).await)
         }
         Err(error) => Err(kinds::about(kind, name, error)),
     }

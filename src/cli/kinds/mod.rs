@@ -14,6 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::{Client, ResourceExt};
 
+use super::connect::Address;
 use super::error::{Error, Exit};
 use crate::api;
 
@@ -321,8 +322,15 @@ pub fn check_name(what: &str, name: &str) -> Result<(), Error> {
     }
 }
 
-/// Returns the error about a missing object, with the names of existing objects.
-pub async fn missing(kind: &Kind, client: &Client, namespace: &str, name: &str) -> Error {
+/// Returns the error about a missing object, with the names of existing objects. `address` makes the command in
+/// the hint work from any directory and context.
+pub async fn missing(
+    kind: &Kind,
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    address: &Address,
+) -> Error {
     let place = match kind.namespaced {
         true => format!(" in namespace {namespace}"),
         false => String::new(),
@@ -342,7 +350,8 @@ pub async fn missing(kind: &Kind, client: &Client, namespace: &str, name: &str) 
     }
     match near(name, names) {
         alike if alike.is_empty() => {
-            error.with_hint(format!("bowline get {} lists all", kind.label()))
+            let get = address.bowline(&format!("bowline get {}", kind.label()));
+            error.with_hint(format!("{get} lists all"))
         }
         alike => error.with_hint(format!("did you mean {}?", alike.join(", "))),
     }

@@ -14,6 +14,7 @@ mod lines;
 mod mask;
 mod output;
 mod pairing;
+mod quantity;
 mod script;
 mod sequence;
 mod tree;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::mask::{self, LAST_APPLIED, MASK, MASK_CHANGED, Secrecy};
 use super::script::{At, Script, Sides, What};
-use super::{FieldChange, Options, Side, pairing, sequence};
+use super::{FieldChange, Options, Side, pairing, quantity, sequence};
 use crate::api::labels;
 
 /// The metadata fields that servers write.
@@ -130,6 +130,12 @@ impl<'a> Walk<'a> {
             _ if !self.options.show_noise && is_empty(before) && is_empty(after) => {
                 self.show(Sides::Both, at, before, false);
             }
+            _ if !self.options.show_noise
+                && self.is_quantity()
+                && quantity::are_equal(before, after) =>
+            {
+                self.show(Sides::Both, at, before, secret);
+            }
             _ => {
                 let shown = [before, after].map(|value| Some(mask::masked(value, secret)));
                 self.found(shown);
@@ -181,6 +187,25 @@ impl<'a> Walk<'a> {
             [Step::Key("metadata")] => Level::Metadata,
             [Step::Key("metadata"), Step::Key("annotations")] => Level::Annotations,
             _ => Level::Inner,
+        }
+    }
+
+    /// Returns whether the path is that of a field that contains a quantity.
+    fn is_quantity(&self) -> bool {
+        match self.path.as_slice() {
+            [
+                ..,
+                Step::Key("resources"),
+                Step::Key("limits" | "requests"),
+                Step::Key(_),
+            ]
+            | [
+                Step::Key("spec"),
+                Step::Key("capacity" | "hard"),
+                Step::Key(_),
+            ]
+            | [.., Step::Key("sizeLimit" | "divisor")] => true,
+            _ => false,
         }
     }
 

@@ -37,6 +37,8 @@ pub enum Refusal {
         environment: String,
         /// The first step towards a deployment there.
         step: Step,
+        /// Whether the environment of the step requires a reason for every change.
+        requires_reason: bool,
     },
     /// The ReleasePin is in a file that is not checked out, or that cannot be read.
     #[error("the release of {component} in {environment} is not known: {why}")]
@@ -166,6 +168,8 @@ pub enum Refusal {
         holds: String,
         /// The ids of these holds, if the ReleasePin has several; an expired hold counts.
         ids: Vec<String>,
+        /// Whether the environment requires a reason for every change.
+        requires_reason: bool,
     },
     /// A GitOps tool owns the ReleasePin.
     #[error("{} owns {component} in {environment} and would revert a change made here", .tool.name())]
@@ -217,7 +221,7 @@ pub enum Refusal {
     },
     /// There is no last good release.
     #[error(
-        "{component} has no earlier release in {environment} that was healthy when it was replaced{}", skipped(.bad)
+        "{component} has no earlier release in {environment} that was healthy when it was replaced{}", skipped(.bad, .abandoned)
     )]
     NoLastGood {
         /// The component.
@@ -226,6 +230,8 @@ pub enum Refusal {
         environment: String,
         /// The releases that were healthy and are marked bad, the newest first.
         bad: Vec<MarkedBad>,
+        /// A sentence about each release that was healthy and that the environment went back from.
+        abandoned: Vec<String>,
     },
     /// The controller has not observed the newest change, so the last good release is unknown.
     #[error(
@@ -350,7 +356,7 @@ pub enum Step {
 
 impl Step {
     /// Returns the environment in which the component is deployed after the step.
-    fn target(&self) -> &str {
+    pub fn target(&self) -> &str {
         match self {
             Self::Deploy { environment } => environment,
             Self::Promote { to, .. } => to,
@@ -384,7 +390,7 @@ pub struct MarkedBad {
 }
 
 impl MarkedBad {
-    fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         match &self.why {
             Some(why) => format!("{} ({why})", self.release),
             None => self.release.clone(),
@@ -392,16 +398,28 @@ impl MarkedBad {
     }
 }
 
-/// Lists the healthy releases that are marked bad, if there are any.
-fn skipped(bad: &[MarkedBad]) -> String {
+/// Returns the flag of a command that needs a reason.
+fn reason(requires_reason: bool) -> &'static str {
+    match requires_reason {
+        true => " --reason TEXT",
+        false => "",
+    }
+}
+
+/// Lists the healthy releases that are marked bad or abandoned, if there are any.
+fn skipped(bad: &[MarkedBad], abandoned: &[String]) -> String {
     let words: Vec<String> = bad.iter().map(MarkedBad::words).collect();
-    match words.is_empty() {
+    let mut said = match words.is_empty() {
         true => String::new(),
         false => format!(
             " and is not marked bad; marked bad: {}",
             text::line(&words.join(", "))
         ),
+    };
+    for words in abandoned {
+        said += &format!("; {}", text::line(words));
     }
+    said
 }
 
 /// Puts each text on a line of its own.
@@ -485,8 +503,10 @@ impl Refusal {
                 component,
                 environment,
                 step,
+                requires_reason,
             } => {
-                let command = aim(&step.command(component));
+                let command = step.command(component);
+                let command = aim(&format!("{command}{}", reason(*requires_reason)));
                 match step.target() == environment {
                     true => format!("to deploy it there: {command}"),
                     false => format!("to deploy it there, begin with: {command}"),
@@ -542,14 +562,18 @@ impl Refusal {
                 component,
                 environment,
                 ids,
+                requires_reason,
                 ..
             } => {
                 let unpin = format!("bowline unpin {}", at(component, environment));
+                let reason = reason(*requires_reason);
                 match ids.is_empty() {
-                    true => aim(&unpin),
+                    true => aim(&format!("{unpin}{reason}")),
                     false => {
                         let each = ids.iter();
-                        let each = each.map(|id| aim(&format!("{unpin} --hold {}", quoted(id))));
+                        let each = each.map(|id| {
+                            aim(&format!("{unpin} --hold {}{reason}", quoted(id)))
+                        });
                         each.collect::<Vec<_>>().join("; ")
                     }
                 }
@@ -571,6 +595,7 @@ impl Refusal {
                 component,
                 environment,
                 bad,
+                ..
             } if let [newest, ..] = bad.as_slice() => {
                 let release = &newest.release;
                 let good = format!("bowline mark good {} --reason TEXT", quoted(release));

@@ -155,11 +155,18 @@ impl<'w> Rules<'w> {
 
     /// Returns the refusal about a component that exists and is not deployed in an environment.
     pub(super) fn not_deployed(&self, component: &str, environment: &str) -> Refusal {
+        let step = self.step(component, environment);
         Refusal::NoPin {
             component: component.to_owned(),
             environment: environment.to_owned(),
-            step: self.step(component, environment),
+            requires_reason: self.requires_reason(step.target()),
+            step,
         }
+    }
+
+    fn requires_reason(&self, environment: &str) -> bool {
+        let environment = self.world.environment(&self.key(environment));
+        environment.is_some_and(|environment| environment.spec.requires_reason())
     }
 
     /// Finds the first step towards a deployment in an environment: a promotion from the nearest environment
@@ -200,6 +207,24 @@ impl<'w> Rules<'w> {
         Refusal::NoComponent {
             component: component.to_owned(),
             known,
+        }
+    }
+
+    /// Returns the name of the release that the user means: the name itself, or the version of exactly one
+    /// release of the component.
+    pub(super) fn meant(&self, component: &str, said: &str) -> String {
+        let supposed = self
+            .supposed
+            .is_some_and(|supposed| *supposed.key.name == *said);
+        if supposed || self.world.release(&self.key(said)).is_some() {
+            return said.to_owned();
+        }
+        let component = self.key(component);
+        let releases = self.world.releases_of(&component);
+        let mut named = releases.filter(|release| release.version.as_deref() == Some(said));
+        match (named.next(), named.next()) {
+            (Some(only), None) => only.key.name.to_string(),
+            _ => said.to_owned(),
         }
     }
 
@@ -358,12 +383,13 @@ impl<'w> Rules<'w> {
     /// Checks that the ReleasePin has no active hold.
     pub(super) fn not_held(&self, pin: &Pin) -> Result<(), Refusal> {
         let now = self.asked.now;
-        let holds: Vec<String> = pin.active_holds(now).map(words).collect();
+        let holds: Vec<String> = pin.active_holds(now).map(hold_words).collect();
         let ids = pin.active_holds(now).map(|hold| hold.id.clone());
         match holds.is_empty() {
             true => Ok(()),
             false => Err(Refusal::Held {
                 ids: ids.filter(|_| pin.holds.len() > 1).collect(),
+                requires_reason: self.requires_reason(&pin.environment),
                 component: pin.component.to_string(),
                 environment: pin.environment.to_string(),
                 release: pin.effective_release(now).to_owned(),
@@ -387,7 +413,7 @@ impl<'w> Rules<'w> {
 }
 
 /// Returns the owner, the reason and the end of a hold.
-pub(super) fn words(hold: &Hold) -> String {
+pub fn hold_words(hold: &Hold) -> String {
     let mut words = hold.owner.clone();
     if let Some(reason) = hold.reason.as_deref().filter(|reason| !reason.is_empty()) {
         words += &format!(", {reason}");

@@ -163,7 +163,8 @@ impl<'a> Planner<'a> {
         Ok(self.planned(Action::Rollback, Some(target), restored, holds, workload))
     }
 
-    /// Returns the newest revision before the current one with another template that is not marked bad.
+    /// Returns the newest revision before the current one with another template that is not marked bad and that
+    /// no rollback or undo of bowline replaced.
     fn last_good(&mut self) -> Result<&'a Stored, SubjectError> {
         let workload = self.workload;
         let current = template::hash(&workload.template());
@@ -174,22 +175,32 @@ impl<'a> Planner<'a> {
             workload.stored.iter().rev().filter(|stored| {
                 stored.number < newest && template::hash(&stored.template) != current
             });
+        let abandoned = workload.abandoned();
         let mut skipped = Vec::new();
-        let found = older.find(|stored| match stored.bad() {
-            Some(why) => {
-                skipped.push(format!("rev {} is skipped: {why}", stored.number));
-                false
-            }
-            None => true,
+        let found = older.find(|stored| {
+            let is_abandoned = abandoned.contains_key(&template::hash(&stored.template));
+            let left = || is_abandoned.then(|| "a rollback or an undo replaced it".to_owned());
+            let why = stored.bad().or_else(left);
+            skipped.extend(
+                why.iter()
+                    .map(|why| format!("rev {} is skipped: {why}", stored.number)),
+            );
+            why.is_none()
         });
-        self.notes.extend(skipped);
         let name = self.subject.words();
         let found = found.ok_or_else(|| {
             SubjectError::refused(
-                format!("{name} has no older revision with another template"),
+                format!(
+                    "{name} has no older revision with another template{}",
+                    match skipped.is_empty() {
+                        true => String::new(),
+                        false => format!(" that may be restored: {}", skipped.join("; ")),
+                    }
+                ),
                 format!("bowline history {name}"),
             )
         })?;
+        self.notes.extend(skipped);
         self.notes.push(format!(
             "rev {} is the newest older revision; Kubernetes does not record whether it was healthy",
             found.number

@@ -4,12 +4,13 @@ use super::*;
 use crate::tui::action::WORDS;
 
 /// The modes of everything that can be in front, one list each.
-const STACKS: [&[Mode]; 6] = [
+const STACKS: [&[Mode]; 7] = [
     &[Mode::Matrix, Mode::List, Mode::Global],
     &[Mode::List, Mode::Global],
     &[Mode::Diff, Mode::Global],
     &[Mode::Plan, Mode::Global],
     &[Mode::Text],
+    &[Mode::Text, Mode::Global],
     &[Mode::Plan, Mode::Text],
 ];
 

@@ -228,9 +228,9 @@ impl State {
         let verdict = &whole.record.verdict;
         let mut parts = vec![(
             format!(
-                "{} entries in {} chains",
-                verdict.entries,
-                verdict.chains.len()
+                "{} in {}",
+                text::counted(verdict.entries, "entries"),
+                text::counted(verdict.chains.len(), "chains")
             ),
             Role::Muted,
         )];

@@ -78,8 +78,15 @@ enum Runs {
 }
 
 impl State {
-    /// Lists the keys of a screen, by its title and modes. For a plan, only the keys that apply now.
-    pub fn open(of: String, keymap: &Keymap, modes: &[Mode], plan: Option<&[PlanKey]>) -> Self {
+    /// Lists the keys of a screen, by its title and modes, without the actions that the screen lacks. For a plan,
+    /// only the keys that apply now.
+    pub fn open(
+        of: String,
+        keymap: &Keymap,
+        modes: &[Mode],
+        lacks: &dyn Fn(Action) -> bool,
+        plan: Option<&[PlanKey]>,
+    ) -> Self {
         let mut items: Vec<Item> = Vec::new();
         for (at, mode) in modes.iter().enumerate() {
             // A key that an earlier mode hides is listed with that mode.
@@ -87,6 +94,9 @@ impl State {
             let earlier = modes.get(..at).unwrap_or_default();
             let hidden = keymap.listing(earlier).len();
             for (keys, action, about) in keymap.listing(mode_and_earlier).into_iter().skip(hidden) {
+                if lacks(action) {
+                    continue;
+                }
                 let taken = plan.map(|keys| keys.iter().find(|key| key.action == action));
                 let about = match taken {
                     Some(Some(key)) => key.does,

@@ -21,7 +21,7 @@ use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Compared, Effect, Place, Ticket};
 use crate::tui::filter::{Facts, Filter, Matcher};
 use crate::tui::model::{Level, ScreenRequest, Turn};
-use crate::tui::screens::matrix::pane::done;
+use crate::tui::screens::matrix::pane::word;
 
 /// The revisions of a ReleasePin, with a selection.
 #[derive(Debug)]
@@ -365,7 +365,7 @@ fn facts(row: &Row<Pinned>) -> Facts {
     let texts = [
         Some(number.as_str()),
         content.map(|content| content.release.name.as_str()),
-        cause.map(|cause| done(cause.action)),
+        cause.map(|cause| word(cause.action)),
         cause.and_then(|cause| cause.actor.as_deref()),
         cause.and_then(|cause| cause.reason.as_deref()),
         Some(revision.state.word()),

@@ -109,7 +109,8 @@ impl Screen {
             Self::Matrix(_) => &[Mode::Matrix, Mode::List, Mode::Global],
             Self::Plan(state) => state.modes(),
             Self::Describe(_) => &[Mode::Diff, Mode::List, Mode::Global],
-            Self::Help(_) => &[Mode::Text],
+            // A key that types text comes first; the other keys do the same as everywhere.
+            Self::Help(_) => &[Mode::Text, Mode::Global],
             Self::Diff(_) => &[Mode::Diff, Mode::Global],
             Self::List(_)
             | Self::Component(_)
@@ -121,6 +122,14 @@ impl Screen {
             | Self::Tasks(_)
             | Self::Log(_)
             | Self::Contexts(_) => &[Mode::List, Mode::Global],
+        }
+    }
+
+    /// Returns whether an action of the screen's modes has no effect on this screen, whatever is selected.
+    pub fn lacks(&self, action: Action) -> bool {
+        match action {
+            Action::Columns => !matches!(self, Self::List(_)),
+            _ => false,
         }
     }
 

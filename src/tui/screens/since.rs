@@ -1,10 +1,10 @@
-//! The changes around the start of an incident, the most likely cause first.
+//! The changes around the start of an incident: those before it, the closest first, then those after it.
 
 use jiff::Timestamp;
 
 use super::{Handled, Scene, is_bad};
 use crate::engine::world::World;
-use crate::subjects::release_pin::matrix::{self, Columns};
+use crate::subjects::release_pin::matrix;
 use crate::subjects::release_pin::past::Past;
 use crate::subjects::release_pin::since::{self, Suspect, What};
 use crate::tui::action::Action;
@@ -13,18 +13,21 @@ use crate::tui::filter::{Facts, Filter, Matcher};
 use crate::tui::model::{ScreenRequest, Subject, Turn};
 use crate::tui::pen::Sheet;
 use crate::tui::rows::page;
-use crate::tui::screens::matrix::pane::done;
+use crate::tui::screens::matrix::pane::word;
 use crate::tui::theme::Role;
-use crate::tui::widgets::scrolled;
 use crate::tui::widgets::table::{self, Cell, Column, Line, MARGIN, Window, bad, cell};
+use crate::tui::widgets::{scrolled, wrap};
 
 const COLUMNS: &[Column] = &[
     Column::new("WHEN", 16, 95),
     Column::new("COMPONENT", 10, 100).named(),
     Column::new("ENVIRONMENT", 11, 97).named(),
     Column::new("WHAT", 22, 98),
-    Column::new("POSSIBLE EFFECT", 16, 96),
+    Column::new("TIME TO THE START, STATE", 16, 96),
 ];
+
+/// The largest number of lines for the full text of the selected change.
+const SELECTED_LINES: usize = 2;
 
 /// The suspected changes, with a selection.
 #[derive(Debug)]
@@ -62,8 +65,7 @@ impl State {
             Answer::Record(record) if ticket == self.ticket => {
                 self.found = Some(record.map(|record| {
                     let past = Past::of(&record.entries, turn.world);
-                    let columns = Columns::of(turn.world, Some(&turn.target_info.namespace));
-                    since::rank(&past, turn.world, &columns, self.start, turn.now)
+                    since::rank(&past, turn.world, self.start, turn.now)
                 }));
                 None
             }
@@ -154,7 +156,9 @@ impl State {
                 format!("no changes are recorded between {start} and now")
             }
             Some(Ok(_)) if self.suspects().is_empty() => scene.no_match(),
-            Some(Ok(_)) => format!("incident start {start}: most likely cause first"),
+            Some(Ok(_)) => {
+                format!("changes before {start}, the closest first; then the changes after it")
+            }
         };
         sheet.line(0).skip(MARGIN).put(&words, Role::Muted);
         let suspects = self.suspects();
@@ -162,18 +166,27 @@ impl State {
             return;
         }
         // The table may not have room for the full text.
+        let mut top = 1;
         if let Some(selected) = suspects.get(self.selected) {
-            let mut pen = sheet.line(1);
-            pen.skip(MARGIN).put(&selected.why, Role::Text);
+            let happened = what(selected, scene.world, sheet.glyphs.arrow);
+            let words = format!("{happened}: {}", selected.details);
+            let width = usize::from(sheet.width().saturating_sub(MARGIN + 1));
+            for line in wrap(&words, width).into_iter().take(SELECTED_LINES) {
+                sheet.line(top).skip(MARGIN).put(&line, Role::Text);
+                top += 1;
+            }
         }
-        let height = sheet.height().saturating_sub(2);
+        let height = sheet.height().saturating_sub(top);
         let seen = usize::from(height.saturating_sub(1));
-        let first = scrolled(0, self.selected, seen, suspects.len());
-        let lines: Vec<Line> = suspects
+        let before = suspects.iter().filter(|suspect| !suspect.is_after).count();
+        // A line between the two groups.
+        let has_title = before < suspects.len();
+        let row_of = |number: usize| number + usize::from(has_title && number >= before);
+        let rows = suspects.len() + usize::from(has_title);
+        let first = scrolled(0, row_of(self.selected), seen, rows);
+        let mut lines: Vec<Line> = suspects
             .iter()
             .enumerate()
-            .skip(first)
-            .take(seen)
             .map(|(number, suspect)| Line {
                 cells: vec![
                     cell(target_info.clock(suspect.at, sheet.now), Role::Muted),
@@ -183,17 +196,23 @@ impl State {
                         Role::Text,
                     ),
                     happened(suspect, scene.world, sheet.glyphs.arrow),
-                    cell(suspect.why.clone(), Role::Muted),
+                    cell(suspect.details.clone(), Role::Muted),
                 ],
                 selected: number == self.selected,
                 marked: false,
             })
             .collect();
-        let window = Window {
-            first,
-            count: suspects.len(),
-        };
-        table::draw(&mut sheet.rows(2, height), COLUMNS, &lines, window);
+        if has_title {
+            let title = Line {
+                cells: vec![cell("after the start", Role::Header)],
+                selected: false,
+                marked: false,
+            };
+            lines.insert(before, title);
+        }
+        let lines: Vec<Line> = lines.into_iter().skip(first).take(seen).collect();
+        let window = Window { first, count: rows };
+        table::draw(&mut sheet.rows(top, height), COLUMNS, &lines, window);
     }
 }
 
@@ -213,13 +232,13 @@ fn happened(suspect: &Suspect, world: &World, arrow: &str) -> Cell {
 
 /// Returns the facts of a change for the filter.
 fn facts(suspect: &Suspect) -> Facts {
-    let mut texts: Vec<&str> = vec![&suspect.component.name, &suspect.why];
+    let mut texts: Vec<&str> = vec![&suspect.component.name, &suspect.details];
     texts.extend(suspect.environment.as_deref());
     match &suspect.what {
         What::Made(release) => texts.extend([&**release, "made"]),
         What::Turned(health) => texts.push(health.word()),
         What::Did(change) => {
-            texts.push(change.action.map_or("changed", done));
+            texts.push(change.action.map_or("changed", word));
             texts.extend(change.actor.as_deref());
             texts.extend(change.to.as_deref());
             texts.extend(change.reason.as_deref());
@@ -235,7 +254,7 @@ fn what(suspect: &Suspect, world: &World, arrow: &str) -> String {
         What::Made(release) => format!("{} was created", label(release)),
         What::Turned(health) => format!("turned {}", health.word()),
         What::Did(change) => {
-            let did = change.action.map_or("changed", done);
+            let did = change.action.map_or("changed", word);
             let actor = change.actor.as_deref().unwrap_or("somebody");
             let to = change.to.as_deref();
             let to = to.map(|to| format!(" {arrow} {}", label(to)));

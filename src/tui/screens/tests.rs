@@ -96,7 +96,7 @@ fn gc_says_of_every_object_why_it_stays_or_goes() {
     let still = still().keys("g c");
     let still = still
         .shows("can be deleted")
-        .shows("no ReleasePin names it")
+        .shows("no ReleasePin refers to it")
         .shows("number 3 of the newest 5");
     still.golden("gc");
     let still = self::still().keys("g c f").hides("stays").keys("X");

@@ -21,7 +21,10 @@ async fn with_waste() -> Story {
         retains && world.release(&newest).is_some()
     };
     story.knows(known).await;
-    story.keys("g c f").shows("no ReleasePin names it").await;
+    story
+        .keys("g c f")
+        .shows("no ReleasePin refers to it")
+        .await;
     story
 }
 

@@ -15,7 +15,7 @@ async fn a_release_of_the_definitions_is_made_and_deployed_where_the_pipeline_be
     story.keys("D").shows("deploy  cart  into  dev").await;
     story.shows("would first create release").await;
     story.shows("shop/cart:v1").await;
-    story.keys("y").shows("cart in dev now runs cart-").await;
+    story.keys("y").shows("cart in dev rolls out cart-").await;
     story.shows("revision 2").await;
     let name = story.names("cart", "dev").await;
     assert!(!["cart-v1", "cart-v3"].contains(&&*name), "{name}");
@@ -35,7 +35,7 @@ async fn a_release_that_was_chosen_is_deployed_unless_it_is_bad() {
         .await;
     story
         .keys("y")
-        .shows("cart in dev now runs cart-v2, revision 2")
+        .shows("cart in dev rolls out cart-v2, revision 2")
         .await;
     story.keys("esc B").shows("type why").await;
     story
@@ -103,7 +103,7 @@ async fn a_deployment_goes_into_the_environment_under_the_cursor() {
     story.shows("shop/cart:v1").await;
     story.keys("enter").shows("Type a reason").await;
     story.types("hotfix").keys("enter");
-    story.shows("cart in staging now runs cart-").await;
+    story.shows("cart in staging rolls out cart-").await;
     story.shows("revision 2").await;
     assert_eq!(story.names("cart", "dev").await, "cart-v3");
     story.keys("esc");

@@ -14,7 +14,7 @@ async fn a_hold_is_placed_refuses_a_promotion_and_is_lifted() {
         .keys("H")
         .shows("pin cart in staging for how long?")
         .await;
-    story.keys("enter").shows("a hold for ana").await;
+    story.keys("enter").shows("a hold of ana").await;
     story.shows("no object changes in the environment").await;
     story
         .keys("y")
@@ -37,7 +37,7 @@ async fn a_hold_may_end_by_itself_and_says_why() {
     let mut story = Story::shop().await;
     story.keys("g g l l").shows("cart in prod").await;
     story.command("hold 4h").shows("type prod and why").await;
-    story.shows("a hold for ana, until ").await;
+    story.shows("a hold of ana, until ").await;
     story.shows("no object changes in the environment").await;
     story.types("prod freeze for the sale").keys("enter");
     story
@@ -75,7 +75,7 @@ async fn what_is_no_hold_is_neither_placed_nor_lifted() {
 #[tokio::test]
 async fn a_hold_on_what_somebody_moved_meanwhile_is_not_placed() {
     let mut story = Story::shop().await;
-    story.keys("g g h l H enter").shows("a hold for ana").await;
+    story.keys("g g h l H enter").shows("a hold of ana").await;
     story.shows("no object changes in the environment").await;
     story.meanwhile("tom", "cart-staging", "cart-v1").await;
     story.shows("tom changed cart-staging to cart-v1").await;
@@ -125,7 +125,7 @@ async fn a_set_is_pinned_with_an_expiry_and_undone_as_one() {
 #[tokio::test]
 async fn a_set_of_which_one_is_refused_is_not_begun() {
     let mut story = Story::shop().await;
-    story.keys("g g h h H enter").shows("a hold for ana").await;
+    story.keys("g g h h H enter").shows("a hold of ana").await;
     story.shows("no object changes in the environment").await;
     story.keys("y").shows("pinned cart in dev at cart-v3").await;
     // Nobody pinned ledger, so it has nothing to undo.

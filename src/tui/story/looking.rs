@@ -40,9 +40,9 @@ async fn revisions_say_who_did_what_and_are_gone_back_to() {
     story.shows("data.image").await;
     story.keys("y");
     story
-        .shows("cart in staging now runs cart-v2, revision 3")
+        .shows("cart in staging rolls out cart-v2, revision 3")
         .await;
-    story.keys("esc").shows("rolled back").await;
+    story.keys("esc").shows("rollback").await;
 }
 
 #[tokio::test]

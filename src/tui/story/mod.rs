@@ -84,7 +84,7 @@ impl Story {
         story.keys("g g h h P").shows("data.image").await;
         story.keys("y");
         story
-            .shows("cart in staging now runs cart-v3, revision 2")
+            .shows("cart in staging rolls out cart-v3, revision 2")
             .await;
         story
     }

@@ -19,7 +19,7 @@ async fn a_promotion_to_staging_takes_a_key_after_the_change_was_shown() {
         .await;
     story
         .keys("y")
-        .shows("cart in staging now runs cart-v3, revision 2")
+        .shows("cart in staging rolls out cart-v3, revision 2")
         .await;
     assert_eq!(story.names("cart", "staging").await, "cart-v3");
     story
@@ -73,7 +73,7 @@ async fn a_promotion_that_somebody_overtook_is_not_done() {
     story.shows("data.image").await;
     story
         .keys("y")
-        .shows("cart in staging now runs cart-v3, revision 3")
+        .shows("cart in staging rolls out cart-v3, revision 3")
         .await;
 }
 
@@ -105,7 +105,7 @@ async fn an_open_promotion_follows_its_source_and_its_release() {
     story.hides("no longer ready");
     story
         .keys("y")
-        .shows("cart in staging now runs cart-v3, revision 2")
+        .shows("cart in staging rolls out cart-v3, revision 2")
         .await;
 }
 

@@ -18,7 +18,7 @@ async fn a_rollback_in_production_wants_its_name_and_why() {
     story
         .types(" errors up")
         .keys("enter")
-        .shows("cart in prod now runs cart-v1, revision 3")
+        .shows("cart in prod rolls out cart-v1, revision 3")
         .await;
     let pin = story.pin("cart", "prod").await;
     assert_eq!(pin.spec.release_ref.name, "cart-v1");
@@ -67,6 +67,6 @@ async fn without_a_controller_a_rollback_offers_the_revisions() {
     story.shows("data.image").await;
     story.types("prod back").keys("enter");
     story
-        .shows("cart in prod now runs cart-v1, revision 3")
+        .shows("cart in prod rolls out cart-v1, revision 3")
         .await;
 }

@@ -19,7 +19,7 @@ async fn what_changed_around_an_incident_is_ranked() {
     let mut story = Story::promoted().await;
     story.keys("esc");
     story.command("since 1m");
-    story.shows("most likely cause first").await;
+    story.shows("the closest first").await;
     story.shows("promoted by ana").await;
 }
 

@@ -10,7 +10,7 @@ async fn what_was_just_done_is_undone_from_its_own_screen() {
     story.shows("bowline undo cart --environment staging").await;
     story.keys("y");
     story
-        .shows("cart in staging now runs cart-v2, revision 3")
+        .shows("cart in staging rolls out cart-v2, revision 3")
         .await;
     assert_eq!(story.names("cart", "staging").await, "cart-v2");
     // An undo is an action too, so undo reverses it.

@@ -336,6 +336,19 @@ fn gc_removes_files_in_one_commit() {
 }
 
 #[test]
+fn a_release_of_changes_that_are_not_committed_is_made_with_a_warning() {
+    let warning = "has changes that are not committed, and the release embeds them";
+    let shop = Shop::open(&["cart"]);
+    let ran = shop.ends("release create cart --version v4", 0, "cart-v4");
+    assert!(!ran.err.contains(warning), "{}", ran.err);
+    let file = shop.git_words(&["grep", "-l", "kind: Workload"]);
+    let file = file.split_whitespace().next().unwrap().to_owned();
+    let changed = shop.read(&file).replace("shop/cart:2", "shop/cart:7");
+    std::fs::write(shop.root.join(&file), changed + "\n").unwrap();
+    shop.ends("release create cart --version v5", 0, warning);
+}
+
+#[test]
 fn without_a_remote_a_release_embeds_its_definitions_and_a_note_says_so() {
     let note = "the repository has no remote to refer to, so the release embeds the definitions";
     let shop = Shop::open(&["cart", "search"]);

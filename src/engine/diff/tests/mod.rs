@@ -326,6 +326,33 @@ fn fields_that_differ() {
 }
 
 #[test]
+fn another_form_of_the_same_quantity_is_noise() {
+    let with = |cpu: Value, memory: &str, limit: &str| {
+        object(json!({"spec": {
+            "replicas": 2,
+            "template": {"spec": {
+                "containers": [{"name": "web", "resources": {
+                    "limits": {"cpu": cpu, "memory": memory}, "requests": {"cpu": "0.1"},
+                }}],
+                "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": limit}}],
+            }},
+        }}))
+    };
+    let before = with(json!("2000m"), "1Gi", "1024Mi");
+    let after = with(json!("2"), "1024Mi", "1Gi");
+    let found = diff(&[before.clone()], &[after.clone()], &Options::default());
+    assert!(found.is_empty(), "{found:?}");
+    assert_eq!(fields(before.clone(), after, &noisy()).len(), 3);
+    let more = with(json!(3), "1Gi", "1024Mi");
+    let path = "spec.template.spec.containers[name=web].resources.limits.cpu: 2000m -> 3";
+    assert_eq!(fields(before, more, &Options::default()), [path]);
+    // An equal number is a change where the field is no quantity.
+    let other = |value: &str| object(json!({"spec": {"version": value}}));
+    let changed = fields(other("2000m"), other("2"), &Options::default());
+    assert_eq!(changed, ["spec.version: 2000m -> 2"]);
+}
+
+#[test]
 fn noise_is_shown_when_asked() {
     for (what, before, after, expected) in [
         (

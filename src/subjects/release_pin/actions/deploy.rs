@@ -45,6 +45,7 @@ pub fn plan_with(
     if !skip_path {
         rules.first(environment)?;
     }
+    let release = &rules.meant(component, release);
     let row = rules.release(component, release)?;
     let pin = rules.target(component, environment)?;
     if let Some(pin) = pin {

@@ -150,7 +150,7 @@ impl Candidate {
         let stays: Vec<String> = self.stays.iter().map(ToString::to_string).collect();
         match (stays.is_empty(), self.environment.is_some()) {
             (false, _) => stays.join("; "),
-            (true, false) => format!("no ReleasePin names it, {} newer", self.newer),
+            (true, false) => format!("no ReleasePin refers to it, {} newer", self.newer),
             (true, true) => format!("not current, {} newer", self.newer),
         }
     }

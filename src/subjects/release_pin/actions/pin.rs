@@ -43,11 +43,13 @@ pub fn plan_pin(world: &World, command: &PinHold, asked: &Asked) -> Result<Plan,
     let pin = rules.pinned(&command.component, &command.environment)?;
     let effective = pin.effective_release(asked.now).to_owned();
     // A hold may keep a bad release that already runs, but may not fix a bad release.
-    let row = match &command.release {
+    let fixed = command.release.as_deref();
+    let fixed = fixed.map(|said| rules.meant(&command.component, said));
+    let row = match &fixed {
         Some(wanted) => rules.release(&command.component, wanted)?,
         None => rules.known_release(&command.component, &effective)?,
     };
-    let endless = pin.gitops.filter(|_| command.release.is_some());
+    let endless = pin.gitops.filter(|_| fixed.is_some());
     let until = command.until.filter(|_| endless.is_none());
     let mut holds = pin.holds.to_vec();
     holds.push(Hold {
@@ -56,7 +58,7 @@ pub fn plan_pin(world: &World, command: &PinHold, asked: &Asked) -> Result<Plan,
         reason: asked.reason.clone(),
         since: rollback::since(pin, asked.now),
         until: until.map(Time),
-        release: command.release.clone(),
+        release: fixed,
     });
     let mut after = After::moved(&command.component, &command.environment, Some(pin), row);
     after.release_ref = pin.release.to_string();
@@ -145,7 +147,7 @@ fn hold(command: &Unpin, holds: &[Hold]) -> Result<usize, Refusal> {
             environment,
             holds: holds
                 .iter()
-                .map(|hold| format!("{}: {}", hold.id, rules::words(hold)))
+                .map(|hold| format!("{}: {}", hold.id, rules::hold_words(hold)))
                 .collect(),
         }),
     }

@@ -11,6 +11,7 @@ use crate::api::pin::Hold;
 use crate::api::release::Verdict;
 use crate::engine::controller_status::ControllerStatus;
 use crate::engine::plan::{Asked, Plan};
+use crate::engine::revisions::abandoned;
 use crate::engine::world::World;
 use crate::subjects::release_pin::rows::{Move, Pin, ReleaseRow};
 use crate::subjects::release_pin::rules::{MarkedBad, Refusal, Rules};
@@ -54,7 +55,7 @@ pub fn plan(world: &World, command: &Rollback, asked: &Asked) -> Result<Plan, Re
     rules.current()?;
     rules.environment(environment)?;
     let pin = rules.pinned(component, environment)?;
-    let (release, restored_from) = target(world, command, pin, asked)?;
+    let (release, restored_from, skipped) = target(&rules, command, pin, asked)?;
     let row = rules.release(component, &release)?;
     // A GitOps tool would restore the releaseRef, and a hold that fixes a release has priority over the
     // releaseRef.
@@ -84,6 +85,7 @@ pub fn plan(world: &World, command: &Rollback, asked: &Asked) -> Result<Plan, Re
     }
     after.holds = holds;
     after.restored_from = restored_from;
+    after.warnings.extend(skipped);
     after
         .warnings
         .extend(was_unhealthy(pin, &release, asked.now));
@@ -138,17 +140,20 @@ pub(super) fn since(pin: &Pin, now: Timestamp) -> Time {
     Time(after.map_or(second(now), |after| after.max(second(now))))
 }
 
+/// Returns the release, its revision, and a warning for each newer release that is skipped.
 fn target(
-    world: &World,
+    rules: &Rules<'_>,
     command: &Rollback,
     pin: &Pin,
     asked: &Asked,
-) -> Result<(String, Option<i64>), Refusal> {
+) -> Result<(String, Option<i64>, Vec<String>), Refusal> {
     let (component, environment) = (pin.component.to_string(), pin.environment.to_string());
     match &command.to {
-        Target::Release(name) => {
-            let ran = pin.moves.iter().rfind(|ran| *ran.release == **name);
-            Ok((name.clone(), ran.map(|ran| ran.generation)))
+        Target::Release(said) => {
+            let name = rules.meant(&pin.component, said);
+            let ran = pin.moves.iter().rfind(|ran| *ran.release == *name);
+            let ran = ran.map(|ran| ran.generation);
+            Ok((name, ran, Vec::new()))
         }
         Target::Revision(revision) => {
             let moves = pin.moves.iter();
@@ -157,7 +162,7 @@ fn target(
             let recorded = command.recorded.iter();
             known.extend(recorded.map(|(revision, release)| (*revision, release.as_str())));
             match known.get(revision) {
-                Some(release) => Ok(((*release).to_owned(), Some(*revision))),
+                Some(release) => Ok(((*release).to_owned(), Some(*revision), Vec::new())),
                 None => Err(Refusal::NoRevision {
                     component,
                     environment,
@@ -180,23 +185,75 @@ fn target(
                     environment,
                 });
             }
-            let found = last_good(world, pin, asked.now);
-            let found = found.ok_or_else(|| Refusal::NoLastGood {
-                component,
-                environment,
-                bad: healthy_but_bad(world, pin, asked.now),
-            })?;
-            Ok((found.release.to_string(), Some(found.generation)))
+            let healthy: Vec<Candidate<'_, '_>> = healthy(rules.world, pin, asked.now).collect();
+            let found = healthy.iter().position(Candidate::is_good);
+            let Some(found) = found.and_then(|found| healthy.get(found).zip(healthy.get(..found)))
+            else {
+                return Err(Refusal::NoLastGood {
+                    component,
+                    environment,
+                    bad: healthy_but_bad(&healthy),
+                    abandoned: skipped(pin, &healthy, |one| one.left_for.is_some()),
+                });
+            };
+            let (found, newer) = found;
+            Ok((
+                found.ran.release.to_string(),
+                Some(found.ran.generation),
+                skipped(pin, newer, |_| true),
+            ))
+        }
+    }
+}
+
+/// A revision that was healthy when it was replaced.
+struct Candidate<'w, 'p> {
+    ran: &'p Move,
+    row: &'w ReleaseRow,
+    /// The earlier release that the environment went back to from this one.
+    left_for: Option<&'p str>,
+}
+
+impl Candidate<'_, '_> {
+    fn is_bad(&self) -> bool {
+        self.row.mark == Some(Verdict::Bad)
+    }
+
+    fn is_good(&self) -> bool {
+        !self.is_bad() && self.left_for.is_none()
+    }
+
+    fn marked_bad(&self) -> MarkedBad {
+        let why = self.row.marked.as_ref().map(|mark| match &mark.note {
+            Some(note) => format!("by {}: {note}", mark.by),
+            None => format!("by {}", mark.by),
+        });
+        MarkedBad {
+            release: self.row.key.name.to_string(),
+            why,
         }
     }
 }
 
 /// Returns the last good revision: the newest revision with a release other than the effective one that
-/// was healthy when it was replaced, still exists and is not marked bad.
+/// was healthy when it was replaced, still exists, is not marked bad and is not abandoned.
+///
+/// A release is abandoned if the environment went back from it to an earlier release, by a rollback or an
+/// undo, and it did not become effective again.
 pub fn last_good<'w>(world: &World, pin: &'w Pin, now: Timestamp) -> Option<&'w Move> {
-    let mut healthy = healthy(world, pin, now);
-    let found = healthy.find(|(_, release)| release.mark != Some(Verdict::Bad));
-    found.map(|(ran, _)| ran)
+    let found = healthy(world, pin, now).find(Candidate::is_good);
+    found.map(|found| found.ran)
+}
+
+/// Returns the releases that the environment went back from until `until`, each with the release that it went
+/// back to. `current` is the effective release at that time.
+pub(in crate::subjects::release_pin) fn went_back<'p>(
+    pin: &'p Pin,
+    current: &'p str,
+    until: Timestamp,
+) -> BTreeMap<&'p str, &'p str> {
+    let ran = pin.moves.iter().filter(|ran| ran.since <= until);
+    abandoned(ran.map(|ran| &*ran.release).chain([current]))
 }
 
 /// Returns the revisions with a release other than the effective one that was healthy when it was replaced
@@ -205,31 +262,51 @@ fn healthy<'w, 'p>(
     world: &'w World,
     pin: &'p Pin,
     now: Timestamp,
-) -> impl Iterator<Item = (&'p Move, &'w ReleaseRow)> {
+) -> impl Iterator<Item = Candidate<'w, 'p>> {
     let current = pin.effective_release(now);
+    let left = went_back(pin, current, Timestamp::MAX);
     let was_healthy = move |ran: &&Move| {
         *ran.release != *current && ran.until.is_some() && ran.healthy == Some(true)
     };
     let moves = pin.moves.iter().rev().filter(was_healthy);
-    moves.filter_map(|ran| {
-        let release = world.release(&super::beside(&pin.key, &ran.release))?;
-        Some((ran, release))
+    moves.filter_map(move |ran| {
+        let row = world.release(&super::beside(&pin.key, &ran.release))?;
+        let left_for = left.get(&*ran.release).copied();
+        Some(Candidate { ran, row, left_for })
     })
 }
 
 /// Returns the healthy releases that are marked bad, each once, the newest first.
-fn healthy_but_bad(world: &World, pin: &Pin, now: Timestamp) -> Vec<MarkedBad> {
+fn healthy_but_bad(healthy: &[Candidate<'_, '_>]) -> Vec<MarkedBad> {
     let mut bad: Vec<MarkedBad> = Vec::new();
-    for (_, row) in healthy(world, pin, now).filter(|(_, row)| row.mark == Some(Verdict::Bad)) {
-        let release = row.key.name.to_string();
-        if bad.iter().any(|known| known.release == release) {
-            continue;
+    let marked = healthy.iter().filter(|one| one.is_bad());
+    for found in marked.map(Candidate::marked_bad) {
+        if bad.iter().all(|known| known.release != found.release) {
+            bad.push(found);
         }
-        let why = row.marked.as_ref().map(|mark| match &mark.note {
-            Some(note) => format!("by {}: {note}", mark.by),
-            None => format!("by {}", mark.by),
-        });
-        bad.push(MarkedBad { release, why });
     }
     bad
+}
+
+/// Says of each release why the rollback skips it, each once, the newest first.
+fn skipped(
+    pin: &Pin,
+    healthy: &[Candidate<'_, '_>],
+    which: impl Fn(&Candidate<'_, '_>) -> bool,
+) -> Vec<String> {
+    let mut said = Vec::new();
+    for one in healthy.iter().filter(|one| which(one)) {
+        let release = &one.ran.release;
+        let words = match one.left_for {
+            Some(earlier) => format!(
+                "skips {release}: {} went back from it to {earlier}",
+                pin.environment
+            ),
+            None => format!("skips {}, which is marked bad", one.marked_bad().words()),
+        };
+        if !said.contains(&words) {
+            said.push(words);
+        }
+    }
+    said
 }

@@ -230,7 +230,7 @@ fn holds_fix_and_end() {
 fn a_release_runs_since_the_first_of_its_last_moves() {
     let mut world = fleet();
     let moves = json!([
-        {"generation": 1, "release": "cart-v2", "since": "2026-11-17T07:00:00Z", "until": "2026-11-17T08:00:00Z", "healthy": true},
+        {"generation": 1, "release": "cart-v0", "since": "2026-11-17T07:00:00Z", "until": "2026-11-17T08:00:00Z", "healthy": true},
         {"generation": 2, "release": "cart-v1", "since": "2026-11-17T08:00:00Z", "until": "2026-11-17T09:00:00Z", "healthy": true},
         {"generation": 3, "release": "cart-v2", "since": "2026-11-17T09:00:00Z", "until": "2026-11-17T09:30:00Z", "healthy": true},
         {"generation": 4, "release": "cart-v2", "since": "2026-11-17T09:30:00Z", "healthy": true},

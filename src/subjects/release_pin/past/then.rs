@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::{Change, History, Past, State};
 use crate::api::pin::Hold;
 use crate::engine::world::{Key, Source, World};
+use crate::subjects::release_pin::actions::rollback;
 use crate::subjects::release_pin::matrix::{Cell, Columns, Good, Health, Named};
 use crate::subjects::release_pin::revisions::{Span, origin};
 use crate::subjects::release_pin::rows::Pin;
@@ -257,9 +258,11 @@ impl<'p> Then<'p> {
     }
 
     /// Returns the last good release at that time.
-    fn good(&self, component: &Key, pin: &'p Pin, release: &str) -> Option<Good<'p>> {
+    fn good(&self, component: &Key, pin: &'p Pin, release: &'p str) -> Option<Good<'p>> {
+        let left = rollback::went_back(pin, release, self.moment);
         let ran = pin.moves.iter().rfind(|ran| {
             *ran.release != *release
+                && !left.contains_key(&*ran.release)
                 && ran.until.is_some_and(|until| until <= self.moment)
                 && ran.healthy == Some(true)
                 && !self.known(component, &ran.release).bad

@@ -31,6 +31,8 @@ pub struct Promotion {
     pub from: Option<String>,
     /// The effective release afterwards; None if the ReleasePin is removed.
     pub to: Option<String>,
+    /// A phrase about each hold that the change places, lifts or edits.
+    pub holds: Vec<String>,
 }
 
 /// The findings of a check.
@@ -282,6 +284,7 @@ fn promotion(
                 release: counts(touched.before),
                 holds: held.join(", "),
                 ids: Vec::new(),
+                requires_reason: false,
             };
             checked.refused.push(refusal.to_string());
         }
@@ -302,13 +305,35 @@ fn promotion(
             checked.refused.push(why);
         }
     }
+    let of = |spec: &Option<ReleasePinSpec>| -> Vec<Hold> {
+        spec.as_ref()
+            .map_or_else(Vec::new, |spec| spec.holds.clone())
+    };
     checked.promotions.push(Promotion {
         pin,
         component,
         environment,
         from,
         to,
+        holds: changed_holds(&of(&before), &of(&after)),
     });
+}
+
+/// Describes the holds that differ.
+fn changed_holds(before: &[Hold], after: &[Hold]) -> Vec<String> {
+    let find = |holds: &[Hold], id: &str| holds.iter().find(|hold| hold.id == id).cloned();
+    let placed = after
+        .iter()
+        .filter_map(|hold| match find(before, &hold.id) {
+            None => Some(format!("places {}", hold.words())),
+            Some(old) if old != *hold => Some(format!("changes {}", hold.words())),
+            Some(_) => None,
+        });
+    let lifted = before
+        .iter()
+        .filter(|hold| find(after, &hold.id).is_none())
+        .map(|hold| format!("lifts {}", hold.words()));
+    placed.chain(lifted).collect()
 }
 
 /// Returns the error if a release does not reach an environment by a path.

@@ -27,7 +27,7 @@ pub use commits::{BeforePlan, Commits, Committed, NotCommitted, Pushed};
 pub use content::Content;
 pub use facts::{Grounds, Unfounded};
 pub use propose::{Collected, collection, marking, plan, release};
-pub use sources::{NoReference, Sourced, references, sources};
+pub use sources::{NoReference, Sourced, references, sources, uncommitted};
 pub use verify::verify;
 
 /// A commit before it is made.

@@ -1,5 +1,6 @@
 //! Git references to definitions, for a release by reference.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use kube::{Resource, ResourceExt};
@@ -7,6 +8,7 @@ use kube::{Resource, ResourceExt};
 use crate::api::release::GitRef;
 use crate::api::{Definitions, Release, labels};
 use crate::connect::Address;
+use crate::git::GitError;
 use crate::gitops::tree::Tree;
 use crate::resolve;
 use crate::resolve::git::{self, WorkTreeError};
@@ -63,6 +65,36 @@ pub fn sources(
         )),
         Err(error) => Err(error),
     }
+}
+
+/// Returns the files of definitions that a release embeds and whose content is not in the last commit. A release by
+/// reference embeds only the workload.
+pub fn uncommitted(
+    tree: &Tree,
+    namespace: &str,
+    definitions: &Definitions,
+    source: &Source,
+) -> Result<BTreeSet<String>, GitError> {
+    let mut embedded = vec![("workloads", definitions.workload.name_any())];
+    if *source == Source::Embedded {
+        let own_type = definitions.component_type_definition.name_any();
+        embedded.push(("components", definitions.component.name_any()));
+        embedded.push(("componenttypedefinitions", own_type));
+        let addons = definitions.addons.iter();
+        embedded.extend(addons.map(|addon| ("addons", addon.name.clone())));
+    }
+    let mut files = BTreeSet::new();
+    for (plural, name) in embedded {
+        let resource = format!("{}/{plural}", labels::OPENCHOREO_GROUP);
+        let Some(place) = tree.place(&resource, namespace, &name) else {
+            continue;
+        };
+        let on_disk = std::fs::read(tree.work().root().join(&place.path)).ok();
+        if tree.work().blob("HEAD", &place.path)? != on_disk {
+            files.insert(place.path);
+        }
+    }
+    Ok(files)
 }
 
 /// Returns git references to the files of definitions.

@@ -151,14 +151,14 @@ fn what_there_is_makes_the_revisions() {
             vec![
                 "1 a Deploy healthy",
                 "2 b Deploy unhealthy",
-                "3 a Rollback current",
+                "3 a Rollback not known yet",
             ],
         ),
         (
             "entries without outcomes, in any order, and those of others",
             pin(2, "b", vec![]),
             vec![of_another, deploy(2, "b"), of_component, deploy(1, "a")],
-            vec!["1 a Deploy superseded", "2 b Deploy current"],
+            vec!["1 a Deploy superseded", "2 b Deploy not known yet"],
         ),
         (
             "outcomes without entries",
@@ -168,13 +168,13 @@ fn what_there_is_makes_the_revisions() {
                 vec![outcome(1, "a", None), outcome(2, "b", Some(true))],
             ),
             vec![],
-            vec!["1 a ? unknown", "2 b ? healthy", "3 c Edit current"],
+            vec!["1 a ? unknown", "2 b ? healthy", "3 c Edit not known yet"],
         ),
         (
             "nothing but the pin",
             pin(1, "a", vec![]),
             vec![],
-            vec!["1 a Edit current"],
+            vec!["1 a Edit not known yet"],
         ),
         (
             "a gap, of which the controller saw a part",
@@ -185,7 +185,7 @@ fn what_there_is_makes_the_revisions() {
                 "2-3 not observed",
                 "4 d ? healthy",
                 "5-6 not observed",
-                "7 g Deploy current",
+                "7 g Deploy not known yet",
             ],
         ),
         (
@@ -197,7 +197,7 @@ fn what_there_is_makes_the_revisions() {
                 "3 c ? healthy",
                 "4 d ? superseded",
                 "5 e Deploy superseded",
-                "6 f Deploy current",
+                "6 f Deploy not known yet",
             ],
         ),
         (
@@ -212,7 +212,7 @@ fn what_there_is_makes_the_revisions() {
             vec![
                 "1-1 removed by retention",
                 "2 b Deploy superseded",
-                "3 c Deploy current",
+                "3 c Deploy not known yet",
             ],
         ),
         (
@@ -227,14 +227,14 @@ fn what_there_is_makes_the_revisions() {
                 "8-9 not recorded",
                 "10 j Deploy superseded",
                 "11-11 not recorded",
-                "12 l Edit current",
+                "12 l Edit not known yet",
             ],
         ),
         (
             "an entry that does not say to what",
             pin(2, "b", vec![outcome(1, "a", None)]),
             vec![entry(1, Action::Edit, None), deploy(2, "b")],
-            vec!["1 a Edit unknown", "2 b Deploy current"],
+            vec!["1 a Edit unknown", "2 b Deploy not known yet"],
         ),
         (
             "a pin that was not stored",
@@ -315,7 +315,7 @@ fn a_move_whose_entry_is_not_written_yet_is_read_off_the_pin() {
     let revisions = of_pin(&pin, &[first], at(100));
     assert_eq!(
         words(&revisions),
-        ["1 a Deploy superseded", "2 b Promote current"]
+        ["1 a Deploy superseded", "2 b Promote not known yet"]
     );
     let cause = revisions.current().unwrap().cause.as_ref().unwrap();
     assert_eq!(cause.operation.as_deref(), Some("op-2"));

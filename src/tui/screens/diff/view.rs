@@ -495,8 +495,8 @@ fn head(sheet: &mut Sheet<'_>, y: u16, shown: &Shown, index: usize, selected: bo
         .put(&title_of(&object.identity), Role::Header)
         .put("  ", Role::Muted);
     let what = match object.change {
-        Change::Added => "comes, ".to_owned(),
-        Change::Removed => "goes, ".to_owned(),
+        Change::Added => "added, ".to_owned(),
+        Change::Removed => "removed, ".to_owned(),
         Change::Changed | Change::Same => String::new(),
     };
     let folded = if closed { ", folded" } else { "" };

@@ -9,7 +9,7 @@ use crate::subjects::release_pin::matrix;
 use crate::subjects::release_pin::revisions::Pinned;
 use crate::text;
 use crate::tui::pen::{Glyphs, Pen, Sheet};
-use crate::tui::screens::matrix::pane::done;
+use crate::tui::screens::matrix::pane::{done, word};
 use crate::tui::screens::{BAD, Scene, is_bad};
 use crate::tui::theme::Role;
 use crate::tui::widgets::{scrolled, wrap};
@@ -45,7 +45,7 @@ impl Widths {
                 90..150 => 14,
                 _ => 22,
             },
-            outcome: if width < 110 { 0 } else { 13 },
+            outcome: if width < 110 { 0 } else { 14 },
         }
     }
 }
@@ -309,7 +309,7 @@ impl Line<'_> {
         }
         pen.cell(&self.lasted, widths.lasted, Role::Muted);
         if widths.what > 0 {
-            let mut what = cause.map_or("?", |cause| done(cause.action)).to_owned();
+            let mut what = cause.map_or("?", |cause| word(cause.action)).to_owned();
             if let Some(from) = revision.restored_from {
                 what += &format!(" {}{from}", glyphs.back);
             }

@@ -31,7 +31,7 @@ const RELEASES: &[Column] = &[
 const RELEASES_OTHER: &[Column] = &[
     Column::new("RELEASE", 12, 100).named(),
     Column::new("CONTENT", 10, 60),
-    Column::new("PROTECTED", 9, 70),
+    Column::new("IN USE", 9, 70),
     Column::new("CLAIMED", 7, 50).right(),
     Column::new("OWNER", 5, 80),
     Column::new("LABELS", 16, 40),
@@ -119,7 +119,7 @@ pub(super) fn cells(
     let cells = match kind {
         Kind::Releases => world.release(key).map(|row| match other {
             false => release(sheet, world, columns, row),
-            true => release_other(sheet, row),
+            true => release_other(sheet, scene.world, row),
         }),
         Kind::Pins => world.pin(key).map(|pin| match other {
             false => self::pin(sheet, scene, columns, pin),
@@ -261,13 +261,13 @@ fn named(row: &ReleaseRow, name: &str, role: Role) -> Cell {
     what
 }
 
-fn release_other(sheet: &Sheet<'_>, row: &ReleaseRow) -> Vec<Cell> {
+fn release_other(sheet: &Sheet<'_>, world: &World, row: &ReleaseRow) -> Vec<Cell> {
     vec![
         named(row, &row.key.name, Role::Text),
         hash(sheet, row.hash.as_deref()),
-        match (row.pinned, row.deleting) {
-            (_, true) => cell("going", Role::Warning),
-            (true, _) => cell("pinned", Role::Good),
+        match (world.pins_naming(&row.key).next().is_some(), row.deleting) {
+            (_, true) => cell("deleting", Role::Warning),
+            (true, _) => cell("yes", Role::Good),
             (false, _) => none(sheet),
         },
         match row.claimed {

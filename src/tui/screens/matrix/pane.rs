@@ -103,7 +103,7 @@ pub(in crate::tui::screens) fn sentences(
         )];
     };
     let mut said = vec![(what(&cell, made, target_info, sheet.now), Role::Text)];
-    said.extend(wrong(&cell, pin));
+    said.extend(wrong(&cell, pin, target_info));
     said.extend(holds(&cell, target_info, sheet.now));
     said.push((
         way_back(&cell, world, component, target_info, sheet.now),
@@ -215,16 +215,26 @@ fn left_out(pin: &LeftOutPin) -> String {
     )
 }
 
-/// Returns the past participle of an action, such as "promoted".
+/// Returns the word for an action in a column with its release, such as "promoted" or "rollback". A release is
+/// not rolled back: a rollback restores it.
+pub(in crate::tui::screens) fn word(action: Action) -> &'static str {
+    match action {
+        Action::Rollback => "rollback",
+        Action::Undo => "undo",
+        other => done(other),
+    }
+}
+
+/// Says in a sentence how an action made its release effective, such as "promoted"; "by" and the user follow.
 pub(in crate::tui::screens) fn done(action: Action) -> &'static str {
     match action {
         Action::Deploy => "deployed",
         Action::AutoDeploy => "auto-deployed",
         Action::Promote => "promoted",
-        Action::Rollback => "rolled back",
+        Action::Rollback => "restored by a rollback",
         Action::Pin => "pinned",
         Action::Unpin => "unpinned",
-        Action::Undo => "undone",
+        Action::Undo => "restored by an undo",
         Action::Edit => "edited",
         Action::MarkBad => "marked bad",
         Action::MarkGood => "marked good",
@@ -236,7 +246,7 @@ pub(in crate::tui::screens) fn done(action: Action) -> &'static str {
 }
 
 /// Describes the health of a cell that is not ready, with the reason and the message of the Ready condition.
-fn wrong(cell: &Cell<'_>, pin: &Pin) -> Option<(String, Role)> {
+fn wrong(cell: &Cell<'_>, pin: &Pin, target_info: &TargetInfo) -> Option<(String, Role)> {
     let role = match cell.health() {
         Health::Ready => return None,
         Health::Progressing => Role::Progressing,
@@ -248,6 +258,10 @@ fn wrong(cell: &Cell<'_>, pin: &Pin) -> Option<(String, Role)> {
             "Missing: release {} does not exist; the running resources stay.",
             cell.release
         ),
+        (Health::Unknown, ..) if target_info.repository.is_some() && pin.observed.is_none() => {
+            "Unknown: a repository has no controller; --context NAME adds the state of its cluster."
+                .to_owned()
+        }
         (Health::Unknown, ..) => {
             "Unknown: no controller has observed the latest change of the ReleasePin.".to_owned()
         }

@@ -380,14 +380,24 @@ fn put_cell(
     };
     let (glyph, role) = health(cell.health(), glyphs);
     pen.put(glyph, role).put(" ", role);
+    let room = usize::from(end.saturating_sub(pen.column()));
+    let label = match cell.wanted {
+        // A hold keeps another release than the one in the releaseRef.
+        Some(_) => format!("{}!", cell.label),
+        None => cell.label.to_owned(),
+    };
+    // The least important first.
     let mut signs: Vec<(String, Role)> = Vec::new();
+    let mut optional = 0;
     if let Some(progress) = cell.progress
-        && end.saturating_sub(pen.column()) >= 14
+        && room >= 14
     {
         signs.push((progress.to_string(), role));
+        optional += 1;
     }
     if let Some(behind) = cell.behind.filter(|behind| *behind > 0) {
         signs.push((format!("{}{behind}", glyphs.behind), Role::Behind));
+        optional += 1;
     }
     if cell.bad {
         signs.push(("bad".to_owned(), Role::Degraded));
@@ -397,14 +407,16 @@ fn put_cell(
     } else if cell.expired() > 0 {
         signs.push((glyphs.expired.to_owned(), Role::Muted));
     }
+    let widths: Vec<usize> = signs
+        .iter()
+        .map(|(sign, _)| text::width(sign) + 1)
+        .collect();
+    let age_width = age.map_or(0, |age| text::width(age) + 1);
+    let kept = kept(room, text::width(&label), age_width, &widths, optional);
+    let age = age.filter(|_| kept.age);
+    signs.drain(..kept.dropped);
     let age_width = age.map_or(0, |age| text::width(age) + 1);
     let signs_width: usize = signs.iter().map(|(sign, _)| text::width(sign) + 1).sum();
-    let room = usize::from(end.saturating_sub(pen.column()));
-    let label = match cell.wanted {
-        // A hold keeps another release than the one in the releaseRef.
-        Some(_) => format!("{}!", cell.label),
-        None => cell.label.to_owned(),
-    };
     let label = text::fit(
         &label,
         room.saturating_sub(age_width + signs_width)
@@ -422,6 +434,33 @@ fn put_cell(
         }
     }
     pen.to(end);
+}
+
+/// The parts of a cell that are shown beside its release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Kept {
+    age: bool,
+    /// The number of signs that are left out, from the first.
+    dropped: usize,
+}
+
+/// Chooses the parts of a cell: the age goes first and then up to `optional` signs, if the whole release fits then.
+/// A release that never fits is cut, and everything stays.
+fn kept(room: usize, label: usize, age: usize, signs: &[usize], optional: usize) -> Kept {
+    let all = Kept {
+        age: true,
+        dropped: 0,
+    };
+    let without = (0..=optional).map(|dropped| Kept {
+        age: false,
+        dropped,
+    });
+    let fits = |kept: &Kept| {
+        let signs: usize = signs.iter().skip(kept.dropped).sum();
+        let age = if kept.age { age } else { 0 };
+        label + signs + age <= room
+    };
+    once(all).chain(without).find(fits).unwrap_or(all)
 }
 
 /// Returns the symbol and the colour of a health.
@@ -492,7 +531,7 @@ fn nothing(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
                 plain.directory,
                 kinds.join(", ")
             ),
-            "nothing is wrong with the repository: no file names openchoreo.dev, core.choreo.dev or bowline.dev yet".to_owned(),
+            "nothing is wrong with the repository: no file mentions openchoreo.dev, core.choreo.dev or bowline.dev yet".to_owned(),
             format!(
                 "run {} in a shell to make the first release of your definitions; this screen shows it as soon as it exists",
                 aimed("bowline release create COMPONENT -f DIR")
@@ -527,7 +566,7 @@ fn nothing(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         Freshness::Live => vec![
             format!("nothing is deployed in namespace {namespace} yet"),
             format!(
-                "{} applies an example; {} deploys a component; :ns NAME switches the namespace",
+                "{} applies the example of the source code; bowline demo shows one without any files; {} deploys a component; :ns NAME switches the namespace",
                 aimed("bowline apply -f deploy/examples -R"),
                 scene.keys(Action::Deploy)
             ),
@@ -545,6 +584,22 @@ fn nothing(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_narrow_cell_drops_the_age_and_the_distance_before_it_cuts_the_release() {
+        for (room, label, age, signs, optional, expected) in [
+            (20, 7, 4, &[3, 2][..], 1, (true, 0)),
+            (13, 7, 4, &[3, 2], 1, (false, 0)),
+            (10, 7, 0, &[3, 2], 1, (false, 1)),
+            (10, 6, 0, &[4, 3, 2], 2, (false, 2)),
+            // The hold stays, and a release that never fits is cut.
+            (7, 7, 0, &[3, 2], 1, (true, 0)),
+            (10, 40, 4, &[3, 2], 1, (true, 0)),
+        ] {
+            let kept = kept(room, label, age, signs, optional);
+            assert_eq!((kept.age, kept.dropped), expected, "{room} {label} {age}");
+        }
+    }
 
     #[test]
     fn columns_shrink_then_go() {

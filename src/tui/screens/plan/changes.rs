@@ -205,11 +205,11 @@ fn object_lines(diff: &Diff, arrow: &str, width: usize) -> Vec<Spans> {
         match line.change {
             Change::Added => lines.push(vec![
                 (format!("+ {named}"), Role::Added),
-                ("  comes".to_owned(), Role::Muted),
+                ("  is created".to_owned(), Role::Muted),
             ]),
             Change::Removed => lines.push(vec![
                 (format!("- {named}"), Role::Removed),
-                ("  goes".to_owned(), Role::Muted),
+                ("  is deleted".to_owned(), Role::Muted),
             ]),
             Change::Changed | Change::Same => {
                 if !shared && head != object {

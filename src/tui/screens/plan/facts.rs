@@ -8,7 +8,7 @@ use super::{Outcome, State};
 use crate::api::pin::Hold;
 use crate::api::release::Verdict;
 use crate::engine::plan::Change;
-use crate::engine::world::{Key, World};
+use crate::engine::world::Key;
 use crate::subjects::release_pin::actions::gc::Collection;
 use crate::subjects::release_pin::actions::mark::Marking;
 use crate::subjects::release_pin::matrix::{self, Columns};
@@ -136,7 +136,7 @@ fn one(
     }
     let why = match change.unchanged {
         true => super::outcome::already(prepared).to_lowercase(),
-        false => why_to(state, world, change, &cell),
+        false => why_to(state, change, &cell),
     };
     head.essential("to", &change.to.name, "why", &why);
     let before = world.pin(change.key());
@@ -148,42 +148,18 @@ fn one(
             None => "no end".to_owned(),
         };
         let words = format!(
-            "a hold for {}, {until}: it stops promotions and automation",
+            "a hold of {}, {until}: it stops promotions and automation",
             hold.owner
         );
         head.block("places", words, Role::Hold);
     }
-    let kept = |hold: &Hold| change.holds.iter().any(|kept| kept.id == hold.id);
-    let holds = before.map(|pin| &*pin.holds).unwrap_or_default();
-    for hold in holds.iter().filter(|hold| !kept(hold)) {
-        let why = hold.reason.as_deref().unwrap_or("no reason was given");
-        head.block(
-            "lifts",
-            format!("the hold of {}: {why}", hold.owner),
-            Role::Hold,
-        );
+    for hold in change.lifted() {
+        head.block("lifts", hold.words(), Role::Hold);
     }
 }
 
 /// Returns the reason why a plan chose its release.
-fn why_to(
-    state: &State,
-    world: &World,
-    change: &Change,
-    cell: &Option<matrix::Cell<'_>>,
-) -> String {
-    let bad = || {
-        let component = Key::new(&change.key().namespace, &change.name);
-        let names: Vec<String> = world
-            .releases_of(&component)
-            .filter(|release| release.mark == Some(Verdict::Bad))
-            .map(|release| release.key.name.to_string())
-            .collect();
-        match names.is_empty() {
-            true => String::new(),
-            false => format!("Skipped, marked bad: {}", names.join(", ")),
-        }
-    };
+fn why_to(state: &State, change: &Change, cell: &Option<matrix::Cell<'_>>) -> String {
     match &state.command {
         Command::Change(Move::Rollback { .. }) => {
             let good = cell.as_ref().and_then(|cell| cell.good.as_ref());
@@ -195,13 +171,9 @@ fn why_to(
                     let ran = ran.map_or(String::new(), |ran| {
                         format!(": ran {ran} and was ready when replaced")
                     });
-                    let bad = match bad() {
-                        bad if bad.is_empty() => bad,
-                        bad => format!(".  {bad}"),
-                    };
-                    format!("last good here{ran}{bad}")
+                    format!("last good here{ran}")
                 }
-                None => bad(),
+                None => String::new(),
             }
         }
         Command::Change(Move::Promote(promote)) => format!("the release of {}", promote.from),
@@ -306,7 +278,10 @@ pub(super) fn became(state: &State, sight: &Sight<'_>, outcome: &Outcome) -> Vec
             Rollout::Moving(_) | Rollout::Unseen => Role::Progressing,
             _ => Role::Degraded,
         };
-        let words = format!("{}: {}", one.pin.name, rollout.words());
+        let words = match &rollout {
+            Rollout::Ready => format!("{} became ready with {}", one.pin.name, one.release),
+            rollout => format!("{}: {}", one.pin.name, rollout.words()),
+        };
         head.block("rollout", words, role);
     }
     head.blocks

@@ -24,6 +24,10 @@ impl State {
     }
 
     fn follow(&mut self, turn: &Turn<'_>) {
+        if let Stage::Applied(_, _, outcome) = &mut self.stage {
+            let mut rolling = outcome.rolling.iter();
+            outcome.rolled_out = rolling.all(|one| one.rollout(turn.world).is_over());
+        }
         let Stage::Asking(prepared, _, _) = &self.stage else {
             return;
         };

@@ -108,7 +108,7 @@ impl State {
             }
             Stage::Applying(..) => leave = "leave it running",
             Stage::Applied(prepared, _, outcome) => {
-                leave = match outcome.rolling.is_empty() {
+                leave = match outcome.rolling.is_empty() || outcome.rolled_out {
                     true => "back",
                     false => "leave it running",
                 };

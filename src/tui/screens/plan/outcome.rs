@@ -22,6 +22,8 @@ pub struct Outcome {
     pub hints: Vec<String>,
     /// The revisions that roll out.
     pub rolling: Vec<Rolling>,
+    /// Whether all these rollouts have ended.
+    pub rolled_out: bool,
     /// The short id of the commit, if the target is a repository.
     pub commit: Option<String>,
 }
@@ -45,7 +47,11 @@ impl Outcome {
                     let changed = match action_plan.plan.action {
                         Action::Pin => format!("pinned {place} at {to}"),
                         Action::Unpin => format!("unpinned {place}, which runs {to}"),
-                        _ => format!("{place} now runs {to}"),
+                        _ if change.from.as_ref().is_some_and(|from| from.name == *to) => {
+                            format!("{place} still runs {to}")
+                        }
+                        // The rollout follows, and may fail.
+                        _ => format!("{place} rolls out {to}"),
                     };
                     let (done, words) = match result {
                         Ok(Applied::Unchanged) => {
@@ -269,12 +275,12 @@ mod tests {
             ),
             (
                 Action::Undo,
-                "cart in staging now runs cart-v2, revision 2",
+                "cart in staging still runs cart-v2, revision 2",
                 "cart in staging: nothing to undo: it is already as it was before",
             ),
             (
                 Action::Deploy,
-                "cart in staging now runs cart-v2, revision 2",
+                "cart in staging still runs cart-v2, revision 2",
                 "cart in staging: already running this release",
             ),
         ] {

@@ -272,7 +272,9 @@ fn a_task_shows_the_outcome_of_its_own_revision() {
         pin("checkout-service", "production", "v1.2.1"),
         json!([own(true)]),
     );
-    still = tell_world(still, ready).shows("checkout-service-production: ready");
+    still = tell_world(still, ready)
+        .shows("checkout-service-production became ready with checkout-service-")
+        .hides("leave it running");
     // Another user changes the ReleasePin to a release that fails; then the ReleasePin is deleted.
     let later = unready(
         outcomes(
@@ -283,7 +285,8 @@ fn a_task_shows_the_outcome_of_its_own_revision() {
         "0 of 5 ready",
         "14:00:30",
     );
-    still = tell_world(still, later.clone()).shows("checkout-service-production: ready");
+    still = tell_world(still, later.clone())
+        .shows("checkout-service-production became ready with checkout-service-");
     still.world.pins(Told::Deleted(later));
     still = still.tell(Event::World(Vec::new()));
     let (progress, words) = still.model.tasks[0].progress(&still.world);
@@ -332,7 +335,7 @@ fn a_plan_shows_what_matters_in_every_size_and_scrolls_the_changes() {
             "env[POOL]",
             "data.new-flow",
             "on 4 objects",
-            "a hold for ana",
+            "a hold of ana",
         ] {
             assert!(seen.contains(words), "{width}x{height}: {words}\n{seen}");
         }
@@ -357,6 +360,18 @@ fn a_text_is_seen_from_its_beginning_in_a_terminal_that_grew() {
     still
         .tell(Event::Resize(80, 24))
         .shows("type production and why production errors up");
+}
+
+#[test]
+fn a_plan_on_the_smallest_screen_says_that_it_scrolls_even_without_a_title() {
+    for typed in ["", "production", "production errors up", "staging"] {
+        let still = asking().tell(Event::Resize(40, 10));
+        let still = match typed {
+            "" => still,
+            typed => still.keys(&format!("\"{typed}\"")),
+        };
+        still.shows("down scrolls");
+    }
 }
 
 #[test]
@@ -549,6 +564,7 @@ fn a_rollback_that_knows_no_good_release_offers_the_revisions_if_there_are_sever
             component: "checkout-service".to_owned(),
             environment: "production".to_owned(),
             bad: Vec::new(),
+            abandoned: Vec::new(),
         };
         let still = still.keys("R").answer(|_| {
             Answer::Planned(Err(Refused {

@@ -95,6 +95,12 @@ impl State {
         }
         let end = first.saturating_add(page.room).min(lines.len());
         rows(sheet, row, lines.get(first..end).unwrap_or_default());
+        let last = u16::try_from(end.saturating_sub(first + 1)).unwrap_or_default();
+        if !page.rule && first < end && end < lines.len() {
+            // There is no room for a title that says so.
+            let mut pen = sheet.line(last);
+            pen.right(&format!("  {scrolls} scrolls "), Role::Title);
+        }
     }
 
     /// Draws the confirmation; returns the next free row.

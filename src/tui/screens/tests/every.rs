@@ -5,8 +5,8 @@ use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Effect, Refused};
 use crate::tui::keymap::Keymap;
 use crate::tui::model::Event;
-use crate::tui::screens::diff;
 use crate::tui::screens::history::tests::opened;
+use crate::tui::screens::{Screen, diff};
 use crate::tui::snapshot_test::{SnapshotTest, rolled_back};
 use crate::tui::tasks::Target;
 
@@ -73,6 +73,7 @@ fn held() -> Refusal {
         release: "ledger-v3.0.9".to_owned(),
         holds: "mei: INC-41".to_owned(),
         ids: Vec::new(),
+        requires_reason: true,
     }
 }
 
@@ -88,6 +89,19 @@ fn no_pin() -> Refusal {
         step: Step::Deploy {
             environment: "development".to_owned(),
         },
+        requires_reason: false,
+    }
+}
+
+fn no_pin_in_production() -> Refusal {
+    Refusal::NoPin {
+        component: "notifier".to_owned(),
+        environment: "production".to_owned(),
+        step: Step::Promote {
+            from: "staging".to_owned(),
+            to: "production".to_owned(),
+        },
+        requires_reason: true,
     }
 }
 
@@ -118,6 +132,7 @@ fn no_last_good() -> Refusal {
         component: "cart".to_owned(),
         environment: "staging".to_owned(),
         bad: Vec::new(),
+        abandoned: Vec::new(),
     }
 }
 
@@ -141,6 +156,12 @@ fn the_key_that_a_refused_plan_names_plans_for_the_refused_cell() {
             "D deploys it there",
             "D",
             "bowline deploy notifier --environment development",
+        ),
+        (
+            no_pin_in_production(),
+            "P promotes it from staging",
+            "P",
+            "bowline promote notifier --from staging --to production",
         ),
     ] {
         let still = refused(refusal).shows(hint).keys(key);
@@ -175,6 +196,54 @@ fn a_copied_command_names_the_target_on_every_screen() {
             "{name}: {line}"
         );
     }
+}
+
+#[test]
+fn the_help_lists_the_key_of_the_columns_only_where_it_works() {
+    let listed = |still: &SnapshotTest| -> Vec<String> {
+        let front = still.model.front();
+        let listing = still.model.look.keymap.listing(front.modes()).into_iter();
+        let listing = listing.filter(|(_, action, _)| {
+            // The other keys have an effect, or depend on the selection.
+            matches!(action, Action::Columns) && !front.lacks(*action)
+        });
+        listing.map(|(keys, ..)| keys).collect()
+    };
+    let mut idle = Vec::new();
+    for (name, still) in screens() {
+        let keys = match still.model.front() {
+            Screen::Plan(_) => None,
+            _ => listed(&still).into_iter().next(),
+        };
+        if let Some(keys) = keys
+            && still
+                .keys(&keys)
+                .screen()
+                .contains("has no effect on this screen")
+        {
+            idle.push(format!("{name}: {keys}"));
+        }
+    }
+    assert_eq!(idle, [] as [&str; 0]);
+    still().keys("?").hides("switch the columns");
+    still().keys("g r ?").shows("switch the columns");
+}
+
+#[test]
+fn the_keys_that_scroll_everywhere_scroll_the_help_too() {
+    let first = SnapshotTest::fleet().keys("f1").screen();
+    for key in ["page-down", "ctrl-f", "ctrl-d"] {
+        let after = SnapshotTest::fleet().keys("f1").keys(key).screen();
+        assert_ne!(after, first, "{key}");
+    }
+}
+
+#[test]
+fn the_footer_of_a_small_terminal_keeps_the_key_of_the_help() {
+    let footer = still().tell(Event::Resize(80, 24)).screen();
+    let footer = footer.lines().last().unwrap_or_default();
+    assert!(footer.contains("? help"), "{footer}");
+    assert!(footer.contains("P promote"), "{footer}");
 }
 
 /// Verbs that follow a key in messages.

@@ -22,10 +22,10 @@ fn what_may_have_caused_an_incident_is_ranked_and_looked_into() {
         since("13:40")
             .shows("Loading history...")
             .answer(|_| Answer::Record(Ok(record(false))))
-            .shows("incident start 13:40:00: most likely cause first")
+            .shows("changes before 13:40:00, the closest first; then the changes after it")
             .shows("INC-42 hotfix")
     };
-    ranked().golden("since");
+    ranked().shows("after the start").golden("since");
     ranked().keys("enter").shows("revisions in production");
 }
 

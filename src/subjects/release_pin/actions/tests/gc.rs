@@ -71,7 +71,7 @@ fn what_keeps_a_release() {
             many,
             1,
             "old-1",
-            "no ReleasePin names it, 4 newer",
+            "no ReleasePin refers to it, 4 newer",
         ),
         ("the newest", many, 2, "old-4", "number 2 of the newest 2"),
         (
@@ -171,7 +171,7 @@ fn what_keeps_a_release() {
             },
             1,
             "old-1",
-            "no ReleasePin names it, 4 newer",
+            "no ReleasePin refers to it, 4 newer",
         ),
         (
             "several things",

@@ -651,6 +651,45 @@ fn rollbacks() {
             "cart has no earlier release in staging that was healthy when it was replaced | name the release with --to RELEASE or --to-revision N; bowline history cart --environment staging lists them",
         ),
         (
+            "after a rollback, to a release before the restored one",
+            |world| {
+                let ran = moves(&[
+                    (1, "cart-1", true),
+                    (2, "cart-2", true),
+                    (3, "cart-3", true),
+                    (4, "cart-2", true),
+                ]);
+                world.pins(Event::Applied(pin("cart", "staging", "cart-2", ran)));
+            },
+            last.clone(),
+            true,
+            "cart-staging: cart-2 -> cart-1 ref cart-1 holds ana=- restores 1",
+        ),
+        (
+            "never back to the release that a rollback replaced",
+            |world| {
+                let ran = moves(&[(1, "cart-1", true), (2, "cart-2", true)]);
+                world.pins(Event::Applied(pin("cart", "staging", "cart-1", ran)));
+            },
+            last.clone(),
+            true,
+            "cart has no earlier release in staging that was healthy when it was replaced; skips cart-2: staging went back from it to cart-1 | …",
+        ),
+        (
+            "from a release that was promoted again after its rollback",
+            |world| {
+                let ran = moves(&[
+                    (1, "cart-1", true),
+                    (2, "cart-2", true),
+                    (3, "cart-1", true),
+                ]);
+                world.pins(Event::Applied(pin("cart", "staging", "cart-2", ran)));
+            },
+            last.clone(),
+            true,
+            "cart-staging: cart-2 -> cart-1 ref cart-1 holds ana=- restores 3",
+        ),
+        (
             "what was good is gone",
             |world| {
                 world.pins(Event::Applied(pin(

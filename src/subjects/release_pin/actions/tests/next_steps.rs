@@ -22,8 +22,8 @@ fn a_rollback_names_the_healthy_releases_that_are_marked_bad() {
     };
     let ran = [
         (1, "cart-1", true),
-        (2, "cart-2", true),
-        (3, "cart-1", true),
+        (2, "cart-1", true),
+        (3, "cart-2", true),
     ];
     let by_bob = r#"{"verdict":"bad","by":"bob","at":"2026-01-02T03:04:05Z","note":"leaks"}"#;
     compare(
@@ -34,7 +34,7 @@ fn a_rollback_names_the_healthy_releases_that_are_marked_bad() {
             mark(world, "cart-1", 1, by_bob);
             mark(world, "cart-2", 2, "bad");
         }),
-        "cart has no earlier release in staging that was healthy when it was replaced and is not marked bad; marked bad: cart-1 (by bob: leaks), cart-2 | if cart-1 is good: bowline mark good cart-1 --reason TEXT; otherwise name a release that is not marked bad with --to RELEASE: bowline history cart --environment staging lists them",
+        "cart has no earlier release in staging that was healthy when it was replaced and is not marked bad; marked bad: cart-2, cart-1 (by bob: leaks) | if cart-2 is good: bowline mark good cart-2 --reason TEXT; otherwise name a release that is not marked bad with --to RELEASE: bowline history cart --environment staging lists them",
     );
     compare(
         "an unhealthy release is not named",
@@ -44,6 +44,31 @@ fn a_rollback_names_the_healthy_releases_that_are_marked_bad() {
             mark(world, "cart-1", 1, by_bob);
         }),
         "cart has no earlier release in staging that was healthy when it was replaced | name the release…",
+    );
+}
+
+#[test]
+fn a_rollback_says_which_newer_releases_it_skips_and_why() {
+    let ran = moves(&[
+        (1, "cart-1", true),
+        (2, "cart-0", true),
+        (3, "cart-2", true),
+        (4, "cart-3", true),
+        (5, "cart-2", true),
+    ]);
+    let plan = rolled_back(Target::LastGood, |world| {
+        let marked = json!({"bowline.dev/mark": "bad"});
+        world.releases(Event::Applied(release("cart-0", "cart", 1, marked)));
+        world.pins(Event::Applied(pin("cart", "staging", "cart-2", ran)));
+    });
+    let change = plan.unwrap().changes.remove(0);
+    assert_eq!(change.to.name, "cart-1");
+    assert_eq!(
+        change.warnings,
+        [
+            "skips cart-3: staging went back from it to cart-2",
+            "skips cart-0, which is marked bad"
+        ]
     );
 }
 
@@ -83,7 +108,7 @@ fn the_hint_about_a_missing_deployment_follows_the_pipeline() {
         (
             &["prod"][..],
             "prod",
-            format!("to deploy it there: {promote} staging --to prod"),
+            format!("to deploy it there: {promote} staging --to prod --reason TEXT"),
         ),
         (
             &["prod", "staging"],
@@ -147,4 +172,65 @@ fn several_holds_are_named_by_their_ids() {
         promote::plan(&world(held), &promotion, &asked("")),
         "cart in staging is held at cart-2 (bob, INC-42; cleo, until 2026-01-07T00:00:00Z) | bowline unpin cart --environment staging --hold hold-1; bowline unpin cart --environment staging --hold hold-2",
     );
+}
+
+#[test]
+fn a_version_names_the_only_release_of_the_component_that_has_it() {
+    let versioned = |world: &mut World, name: &str, component: &str, version: &str| {
+        let version = json!({"bowline.dev/version": version});
+        world.releases(Event::Applied(release(name, component, 1, version)));
+    };
+    let to = |said: &str| {
+        let plan = rolled_back(Target::Release(said.to_owned()), |world| {
+            versioned(world, "cart-1", "cart", "v1");
+            versioned(world, "search-1", "search", "v1");
+            versioned(world, "cart-8", "cart", "v8");
+            versioned(world, "cart-9", "cart", "v8");
+        });
+        plan.map(|plan| plan.changes[0].to.name.clone())
+            .map_err(|refusals| refusals[0].to_string())
+    };
+    assert_eq!(to("v1").as_deref(), Ok("cart-1"));
+    assert_eq!(to("cart-1").as_deref(), Ok("cart-1"));
+    assert!(to("v8").unwrap_err().contains("release v8 does not exist"));
+    let deploy = Deploy {
+        component: "cart".to_owned(),
+        environment: "dev".to_owned(),
+        release: "v1".to_owned(),
+        skip_path: false,
+    };
+    let world = world(|world| versioned(world, "cart-1", "cart", "v1"));
+    let plan = deploy::plan(&world, &deploy, &asked("")).unwrap();
+    assert_eq!(plan.changes[0].to.name, "cart-1");
+}
+
+#[test]
+fn the_hint_about_a_hold_in_production_has_the_reason_that_it_needs() {
+    for (environment, expected) in [
+        ("staging", "bowline unpin cart --environment staging"),
+        (
+            "prod",
+            "bowline unpin cart --environment prod --reason TEXT",
+        ),
+    ] {
+        let world = world(|world| {
+            let held = hold("h", None, None);
+            world.pins(Event::Applied(pin("cart", environment, "cart-1", held)));
+        });
+        let command = Promote {
+            components: vec!["cart".to_owned()],
+            from: if environment == "prod" {
+                "staging"
+            } else {
+                "dev"
+            }
+            .to_owned(),
+            to: environment.to_owned(),
+            unready: true,
+            skip_path: false,
+        };
+        let refusals = promote::plan(&world, &command, &asked("ok")).unwrap_err();
+        let hint = refusals[0].hint(&str::to_owned);
+        assert_eq!(hint.as_deref(), Some(expected));
+    }
 }
