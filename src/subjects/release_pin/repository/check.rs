@@ -110,6 +110,7 @@ pub fn check(
     checked.warnings.extend(warnings);
     if let Some(base) = base {
         let changes = between(tree, base)?;
+        checked.problems.extend(changes.unread);
         for ((namespace, name), sides) in changes.releases {
             if let (Some(_), Some(_)) = sides
                 && let Some(place) = tree.place(RELEASES, &namespace, &name)
