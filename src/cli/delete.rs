@@ -101,7 +101,6 @@ pub async fn run(
 ) -> Result<Exit, Error> {
     let connection = connect::connect(options, environment).await?;
     apply::writable(&connection, "delete")?;
-    kinds::check_name("namespace", &connection.namespace)?;
     let mut failures = Failures::default();
     let places = places(arguments, options, &connection, &mut failures, say).await?;
     let mut condemned = Vec::new();

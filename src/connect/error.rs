@@ -11,6 +11,7 @@ use kube_embedded::OpenError;
 use super::answer::BadAnswer;
 use super::config::NoConfig;
 use super::{BadSetting, DeadlineExceeded, Target, kinds};
+use crate::api::names;
 use crate::gitops::tree::TreeError;
 use crate::text::quoted;
 
@@ -98,6 +99,9 @@ pub enum Error {
     /// The operation was cancelled, because the program ends.
     #[error("interrupted: {0}")]
     Interrupted(String),
+    /// No cluster accepts the namespace.
+    #[error("{0:?} cannot be a namespace")]
+    Namespace(String),
     /// The system does not provide a data directory.
     #[error("this user has no data directory")]
     NoDataDirectory,
@@ -267,6 +271,7 @@ impl Error {
             | Error::Kubeconfig { .. }
             | Error::Context { .. }
             | Error::Setting { .. }
+            | Error::Namespace(_)
             | Error::NoDataDirectory => Failure::Usage,
             Error::PluginWantsTerminal { .. } | Error::PluginTooSlow { .. } => Failure::NotAllowed,
             Error::KindsAbsent { .. } | Error::NoObjects { .. } => Failure::NotInstalled,
@@ -320,6 +325,7 @@ impl Error {
             Error::Unanswered { .. } => Some(
                 "check the connection with kubectl cluster-info; --request-timeout waits longer".to_owned(),
             ),
+            Error::Namespace(_) => Some(names::NAMESPACE_FORM.to_owned()),
             Error::NoDataDirectory => Some("name the file with --embedded=FILE".to_owned()),
             Error::Store { source, .. } => store_hint(source).map(str::to_owned),
             Error::Client { error, .. } if failure(error) == Failure::NotAllowed => {

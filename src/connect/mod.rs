@@ -34,6 +34,7 @@ use kube_embedded::{Embedded, OpenError};
 use tower::retry::Retry;
 use tower::{BoxError, Service, ServiceExt};
 
+use crate::api::names;
 use crate::git::WorkTree;
 use answer::Asked;
 use config::Config;
@@ -330,6 +331,14 @@ pub fn looks(environment: &Environment) -> Looks {
     config.unwrap_or_default().looks()
 }
 
+/// Refuses a namespace that no cluster accepts: in the path of a request, it would select other objects.
+fn check_namespace(namespace: &str) -> Result<(), Error> {
+    match names::is_namespace(namespace) {
+        true => Ok(()),
+        false => Err(Error::Namespace(namespace.to_owned())),
+    }
+}
+
 fn store_file(store: &StoreFile, environment: &Environment) -> Result<PathBuf, Error> {
     match store {
         StoreFile::At(file) => Ok(file.clone()),
@@ -387,6 +396,9 @@ fn listed_kubeconfigs(environment: &Environment) -> Vec<PathBuf> {
 /// Asks a cluster only whether it has the kinds of the options. Without any, only the first request notices a
 /// cluster that is down.
 pub async fn connect(options: &Options, environment: &Environment) -> Result<Connection, Error> {
+    if let Some(namespace) = &options.namespace {
+        check_namespace(namespace)?;
+    }
     let target = choose(options, environment)?;
     let deadlines = deadlines(options);
     let config = Config::read(environment.config_dir.as_deref())?;
@@ -461,6 +473,7 @@ pub async fn connect(options: &Options, environment: &Environment) -> Result<Con
             cluster(config, "in this pod", options, environment, &bars).await?
         }
     };
+    check_namespace(&namespace)?;
     let connection = Connection {
         client,
         target,
@@ -563,6 +576,9 @@ async fn cluster(
     }
     if let Some(namespace) = &options.namespace {
         config.default_namespace = namespace.clone();
+    } else if config.default_namespace.is_empty() {
+        // As in kubectl, a context with an empty namespace has none.
+        config.default_namespace = "default".to_owned();
     }
     settings::check(&mut config).map_err(|wrong| Error::Setting {
         context: name.to_owned(),

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bowline::engine::controller_status;
 
-use super::bowline;
 use super::small::Small;
+use super::{bowline, run};
 
 #[cfg(target_os = "linux")]
 #[test]
@@ -381,4 +381,41 @@ fn a_deletion_in_a_store_removes_what_ran() {
     small.done("deploy cart -e dev --release cart-1 --wait");
     small.ends("delete pin cart-dev --dry-run", 3);
     assert!(running().contains("configmap/cart"));
+}
+
+#[test]
+fn a_namespace_that_no_cluster_accepts_is_a_usage_error_of_every_verb() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let store = format!("--embedded={}", home.join("a.db").display());
+    let (code, _, err) = run(home, &["apply", "-f", "deploy/examples", "-R", &store]);
+    assert_eq!(code, 0, "{err}");
+    for verb in [
+        "status",
+        "audit verify",
+        "history checkout -e production",
+        "get comp",
+        "gc --dry-run",
+        "release list",
+        "promote checkout --from staging --to production --dry-run",
+        "version",
+    ] {
+        for namespace in ["", "a/b", "a b", "shop\n", "..", "Shop"] {
+            let words = verb.split(' ').chain([store.as_str(), "-n", namespace]);
+            let (code, out, err) = run(home, &words.collect::<Vec<_>>());
+            assert_eq!(code, 2, "{verb} {namespace:?}: {err}");
+            assert!(out.is_empty(), "{verb} {namespace:?}: {out}");
+            assert!(
+                err.contains("cannot be a namespace"),
+                "{verb} {namespace:?}: {err}"
+            );
+        }
+        let words = verb.split(' ').chain([store.as_str(), "--as", ""]);
+        let (code, _, err) = run(home, &words.collect::<Vec<_>>());
+        assert_eq!(code, 2, "{verb}: {err}");
+        assert!(
+            err.contains("the name of a user cannot be empty"),
+            "{verb}: {err}"
+        );
+    }
 }

@@ -17,7 +17,7 @@ use super::stat::Stat;
 use super::sync::PINS;
 
 /// Incremented when the content of the index, or the way files are read, changes its meaning.
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
 
 /// The known state of a work tree.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

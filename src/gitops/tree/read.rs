@@ -26,7 +26,7 @@ use super::stat::{Folder, Stat};
 use super::sync::PINS;
 use super::{chronicle, guess, hidden, kustomize, manifest};
 use crate::api::pin::ReleasePinSpec;
-use crate::api::{labels, lists};
+use crate::api::{labels, lists, names};
 use crate::git::Blob;
 
 /// An object of a file, ready to be served except for the metadata from git.
@@ -338,6 +338,13 @@ impl Reader<'_> {
         let namespace = meta(&value, "namespace").to_owned();
         if name.is_empty() {
             return Err(format!("a {} without a name", resource.subject.kind));
+        }
+        if !namespace.is_empty() && !names::is_namespace(&namespace) {
+            return Err(format!(
+                "{} {name}: {namespace:?} cannot be a namespace; {}",
+                resource.subject.kind,
+                names::NAMESPACE_FORM
+            ));
         }
         let writer = Writer {
             user: String::new(),

@@ -499,3 +499,20 @@ fn a_file_in_the_history_over_the_limit_is_reported_and_not_read() {
     );
     assert!(!said.contains("notes.yaml"), "{said}");
 }
+
+#[test]
+fn a_namespace_that_no_cluster_accepts_is_reported_at_its_line() {
+    let shop = Shop::open(&["cart"]);
+    for namespace in ["shop ", "a/b", "a\\nb", "a\\e[1m", "Shop", "a.b"] {
+        let own = format!("namespace: \"{namespace}\"");
+        let text = pin("cart", "dev", "cart-1").replace("namespace: shop", &own);
+        assert!(text.contains(&own), "{text}");
+        shop.write("pins/dev/cart.yaml", &text);
+        let ran = shop.ends("check", 1, "pins/dev/cart.yaml:1: ReleasePin cart-dev: \"");
+        assert!(ran.out.contains("cannot be a namespace"), "{}", ran.out);
+        let begun = std::time::Instant::now();
+        let ran = shop.run("status");
+        assert!(begun.elapsed() < std::time::Duration::from_secs(20));
+        assert!(!ran.err.contains("Failed to build request"), "{}", ran.err);
+    }
+}
