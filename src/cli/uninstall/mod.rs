@@ -139,7 +139,8 @@ async fn uninstall(
         return Ok(foresee(arguments, &survey, &going, staying, report, say));
     }
     if removes {
-        removal::check_controller(&connection.client, &survey, address).await?;
+        let end = Instant::now() + arguments.timeout;
+        removal::check_controller(&connection.client, &survey, address, end, say).await?;
     }
     confirm(arguments, connection, &survey, &going)?;
     let end = Instant::now() + arguments.timeout;
