@@ -21,7 +21,7 @@ use crate::connect::Address;
 /// The interval at which `uninstall` lists the remaining objects.
 const LOOK: Duration = Duration::from_millis(500);
 /// The largest number of RenderedReleases in a message.
-const NAMED: usize = 5;
+pub const NAMED: usize = 5;
 
 /// Lists the ReleasePins of a cluster, if bowline installed their kind.
 pub async fn pins(client: &Client, pieces: &[Piece]) -> Result<Vec<ObjectMeta>, Error> {
