@@ -63,7 +63,14 @@ pub async fn run(
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
     let mut connection = connect::connect(options, environment).await?;
-    commits::begin(&connection, options, BeforePlan::Fetch, say).await?;
+    commits::begin(
+        &connection,
+        options,
+        BeforePlan::Fetch,
+        arguments.dry_run,
+        say,
+    )
+    .await?;
     let server = Server::ask(&connection, say).await?;
     let address = Address::of(&connection, options, environment);
     let plan = {

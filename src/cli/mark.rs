@@ -89,7 +89,14 @@ pub async fn run(
         Verb::Good(arguments) => (arguments, Verdict::Good),
     };
     let mut connection = connect::connect(options, environment).await?;
-    commits::begin(&connection, options, BeforePlan::Fetch, say).await?;
+    commits::begin(
+        &connection,
+        options,
+        BeforePlan::Fetch,
+        arguments.dry_run,
+        say,
+    )
+    .await?;
     let server = Server::ask(&connection, say).await?;
     let plan = {
         let feed = live(&connection, options, &READ_BY_MOVES).await?;

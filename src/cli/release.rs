@@ -144,7 +144,14 @@ async fn create(
         return Err(Error::new(Exit::Usage, message));
     }
     let connection = connect::connect(options, environment).await?;
-    commits::begin(&connection, options, BeforePlan::Fetch, say).await?;
+    commits::begin(
+        &connection,
+        options,
+        BeforePlan::Fetch,
+        arguments.dry_run,
+        say,
+    )
+    .await?;
     let (definitions, sourced) = definitions(arguments, &connection, options, say).await?;
     // An existing release is compared by its content; for that the commit of the reference need not be
     // pushed yet.

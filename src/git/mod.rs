@@ -31,6 +31,7 @@ use arguments::{Arguments, is_object_id};
 pub use blobs::{Blob, BlobLimits};
 pub use elsewhere::check_branch_name;
 pub use files::Files;
+pub use journal::Pending;
 pub use state::State;
 
 /// The errors of running git.

@@ -78,7 +78,14 @@ impl<'a> Session<'a> {
             return Err(Error::new(Exit::Usage, message)
                 .with_hint("leave out --wait, or switch to the branch and leave out --branch"));
         }
-        commits::begin(&connection, options, verb.before_plan(), say).await?;
+        commits::begin(
+            &connection,
+            options,
+            verb.before_plan(),
+            changes.dry_run,
+            say,
+        )
+        .await?;
         let server = Server::ask(&connection, say).await?;
         let feed = live(&connection, options, &READ_BY_MOVES).await?;
         let asked = server.asked(&connection, changes.reason.clone());

@@ -37,7 +37,7 @@ pub(super) async fn begin(session: &Session, order: &Order) -> Result<Option<Str
         _ => BeforePlan::Fetch,
     };
     match Commits::of(&session.connection) {
-        Some(commits) => Ok(commits.begin(remote).await?),
+        Some(commits) => Ok(commits.begin(remote, false).await?),
         None => Ok(None),
     }
 }

@@ -60,6 +60,10 @@ pub fn check(
     checked
         .problems
         .extend(problems.map(|problem| problem.what));
+    if let Some(pending) = tree.work().pending()? {
+        let problem = format!("{pending}; {}", pending.hint());
+        checked.problems.push(problem);
+    }
     let components = tree.places("openchoreo.dev/components");
     let pins = tree.places(PINS);
     let left_out = tree.left_out_releases();
