@@ -118,6 +118,8 @@ pub enum Error {
     Store {
         /// The file.
         file: PathBuf,
+        /// Whether `--readonly` could open it: the file can be read, and the flag was not given.
+        readonly_helps: bool,
         /// The cause.
         source: Box<OpenError>,
     },
@@ -327,7 +329,11 @@ impl Error {
             ),
             Error::Namespace(_) => Some(names::NAMESPACE_FORM.to_owned()),
             Error::NoDataDirectory => Some("name the file with --embedded=FILE".to_owned()),
-            Error::Store { source, .. } => store_hint(source).map(str::to_owned),
+            Error::Store {
+                source,
+                readonly_helps,
+                ..
+            } => store_hint(source, *readonly_helps).map(str::to_owned),
             Error::Client { error, .. } if failure(error) == Failure::NotAllowed => {
                 Some("log in again outside bowline, then repeat the command".to_owned())
             }
@@ -337,14 +343,20 @@ impl Error {
 }
 
 /// Returns the flags that help with a store that does not open.
-fn store_hint(error: &OpenError) -> Option<&'static str> {
+fn store_hint(error: &OpenError, readonly_helps: bool) -> Option<&'static str> {
     match error {
+        OpenError::Locked { .. } => {
+            Some("repeat the command when the other process has finished its write")
+        }
         OpenError::Absent(_) => Some(
             "choose another file with --embedded=FILE, or create a store: bowline apply -f DIR --embedded=FILE",
         ),
-        OpenError::Sqlite { .. } => {
-            Some("read the file with --readonly, or choose another file with --embedded=FILE")
-        }
+        OpenError::Sqlite { .. } if readonly_helps => Some(
+            "make the file and its folder writable, read the file with --readonly, or choose another file with --embedded=FILE",
+        ),
+        OpenError::Sqlite { .. } => Some(
+            "make the file and its folder readable, or choose another file with --embedded=FILE",
+        ),
         OpenError::IsFolder(_) | OpenError::NotAFile(_) | OpenError::Unfolded { .. } => {
             Some("name the file with --embedded=FILE")
         }
@@ -471,6 +483,7 @@ mod tests {
     fn a_store_that_does_not_open_names_the_flag_for_another_file() {
         let store = |source: OpenError| Error::Store {
             file: "a.db".into(),
+            readonly_helps: false,
             source: Box::new(source),
         };
         let foreign = store(OpenError::Foreign("a.db".into()));
@@ -483,6 +496,19 @@ mod tests {
         );
         let absent = store(OpenError::Absent("a.db".into())).hint();
         assert!(absent.unwrap().contains("bowline apply -f DIR"));
+        let locked = store(OpenError::Locked {
+            path: "a.db".into(),
+        });
+        assert_eq!(
+            locked.to_string(),
+            "embedded store: a.db is locked: another process is writing to it"
+        );
+        assert!(locked.hint().unwrap().contains("repeat the command"));
+        let unreadable = OpenError::Sqlite {
+            path: "a.db".into(),
+            cause: rusqlite::Error::InvalidQuery,
+        };
+        assert!(!store(unreadable).hint().unwrap().contains("--readonly"));
     }
 
     #[tokio::test]

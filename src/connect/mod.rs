@@ -437,7 +437,7 @@ pub async fn connect(options: &Options, environment: &Environment) -> Result<Con
             let store = match options.readonly {
                 true => read_store(file, options, environment).await?,
                 false if options.needs_store && !file.exists() => {
-                    return Err(no_store(file, OpenError::Absent(file.clone())));
+                    return Err(no_store(file, OpenError::Absent(file.clone()), false));
                 }
                 false => open_store(file, options, environment).await?,
             };
@@ -519,7 +519,7 @@ async fn open_store(
     }
     let user = options.impersonate.as_deref().unwrap_or(&environment.user);
     let opened = Embedded::open(file, user, crate::api::store_setup()).await;
-    opened.map_err(|source| no_store(file, source))
+    opened.map_err(|source| no_store(file, source, std::fs::File::open(file).is_ok()))
 }
 
 /// Opens an existing embedded store without a change on the disk.
@@ -530,12 +530,13 @@ async fn read_store(
 ) -> Result<Embedded, Error> {
     let user = options.impersonate.as_deref().unwrap_or(&environment.user);
     let opened = Embedded::open_readonly(file, user).await;
-    opened.map_err(|source| no_store(file, source))
+    opened.map_err(|source| no_store(file, source, false))
 }
 
-fn no_store(file: &Path, source: OpenError) -> Error {
+fn no_store(file: &Path, source: OpenError, readonly_helps: bool) -> Error {
     Error::Store {
         file: file.to_owned(),
+        readonly_helps,
         source: Box::new(source),
     }
 }
