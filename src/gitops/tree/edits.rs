@@ -278,8 +278,13 @@ impl Tree {
         }
         let file = match self.work().inside(path) {
             Err(GitError::Outside(_)) => {
-                let why =
-                    "which is behind a link to a directory, and bowline does not follow links";
+                let mut parts = path.split('/');
+                let why = match parts.any(|part| part.eq_ignore_ascii_case(".git")) {
+                    true => "which is inside the .git directory",
+                    false => {
+                        "which is behind a link to a directory, and bowline does not follow links"
+                    }
+                };
                 return Ok(Some(why.to_owned()));
             }
             file => file?,
