@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::connect::{self, Address, Connection, Environment, Options};
 use super::error::{Error, Exit};
 use super::gitflags::GitFlags;
+use super::kinds::check_name;
 use super::output::{self, Format};
 use super::render::resolved;
 use super::{Outcome, commits, gc, session};
@@ -295,6 +296,7 @@ async fn show(
 ) -> Result<String, Error> {
     let connection = connect::connect(options, environment).await?;
     let api: Api<Release> = Api::namespaced(connection.client.clone(), &connection.namespace);
+    check_name("release", &arguments.name)?;
     let mut release = api.get(&arguments.name).await?;
     say_sizes(&release, say);
     let unreadable = |error: content::ContentError| {

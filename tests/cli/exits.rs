@@ -419,3 +419,36 @@ fn a_namespace_that_no_cluster_accepts_is_a_usage_error_of_every_verb() {
         );
     }
 }
+
+#[test]
+fn a_name_that_no_object_can_have_is_a_usage_error() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let store = format!("--embedded={}", home.join("a.db").display());
+    let (code, _, err) = run(home, &["apply", "-f", "deploy/examples", "-R", &store]);
+    assert_eq!(code, 0, "{err}");
+    for (words, said) in [
+        (&["audit", "show", "../x"][..], "\"../x\" cannot be a name"),
+        (&["audit", "show", ""], "\"\" cannot be a name"),
+        (&["release", "create", ""], "\"\" cannot be a component"),
+        (&["release", "show", ""], "\"\" cannot be a release"),
+        (&["release", "show", "../x"], "\"../x\" cannot be a release"),
+        (&["history", "", "-e", "dev"], "\"\" cannot be a component"),
+        (
+            &["unpin", "cart", "-e", ""],
+            "\"\" cannot be an environment",
+        ),
+        (
+            &["pin", "cart", "-e", "dev", "--until", "1ns"],
+            "a hold lasts at least 1s",
+        ),
+        (
+            &["controller", "--lease-duration", "99999999h"],
+            "from 1s to 65535s",
+        ),
+    ] {
+        let (code, out, err) = run(home, &[words, &[store.as_str()]].concat());
+        assert_eq!((code, out.as_str()), (2, ""), "{words:?}: {err}");
+        assert!(err.contains(said), "{words:?}: {err}");
+    }
+}

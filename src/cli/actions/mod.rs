@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::connect::{self, Address, Connection, Environment, Options};
 use super::error::{Error, Exit};
+use super::kinds::check_name;
 use super::output::Format;
 use super::session::{self, Server, live, refused, refused_without_controller};
 use super::{Outcome, commits, confirm, observing};
@@ -390,11 +391,14 @@ impl<'a> Session<'a> {
 
 /// Returns the environment that a verb on a ReleasePin needs.
 pub(super) fn named_environment(environment: &Option<String>) -> Result<String, Error> {
-    environment.clone().ok_or_else(|| {
-        Error::new(Exit::Usage, "the environment is missing").with_hint(
+    let Some(named) = environment else {
+        let error = Error::new(Exit::Usage, "the environment is missing");
+        return Err(error.with_hint(
             "add --environment NAME; a workload is named with its kind, as in deploy/web",
-        )
-    })
+        ));
+    };
+    check_name("environment", named)?;
+    Ok(named.clone())
 }
 
 /// Prints the error of a wait, and returns the exit code.
