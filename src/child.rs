@@ -35,6 +35,20 @@ pub enum RunError {
 
 /// Runs a program with the given standard input.
 pub fn run(command: &mut Command, input: &[u8], limits: &Limits) -> Result<Output, RunError> {
+    let mut said = Vec::new();
+    let mut output = run_into(command, input, limits, &mut |bytes| said.extend(bytes))?;
+    output.stdout = said;
+    Ok(output)
+}
+
+/// Runs a program and passes its standard output on in pieces, so that a long output needs little memory. The
+/// result has no standard output.
+pub fn run_into(
+    command: &mut Command,
+    input: &[u8],
+    limits: &Limits,
+    stdout: &mut dyn FnMut(&[u8]),
+) -> Result<Output, RunError> {
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -44,7 +58,7 @@ pub fn run(command: &mut Command, input: &[u8], limits: &Limits) -> Result<Outpu
         std::os::unix::process::CommandExt::process_group(command, 0);
     }
     let mut child = command.spawn()?;
-    let ended = system::output(&mut child, input, limits);
+    let ended = system::output(&mut child, input, limits, stdout);
     if ended.is_err() {
         system::end(&mut child, limits.is_group);
     }
@@ -71,11 +85,12 @@ mod system {
     /// The most bytes that are read from a pipe without a look at the program.
     const PIECE: usize = 1 << 20;
 
-    /// Passes the input to a program and collects its output until it ends.
+    /// Passes the input to a program and its output to `take` until it ends.
     pub(super) fn output(
         child: &mut Child,
         mut input: &[u8],
         limits: &Limits,
+        take: &mut dyn FnMut(&[u8]),
     ) -> Result<Output, RunError> {
         let start = Instant::now();
         let (mut stdin, mut stdout, mut stderr) =
@@ -89,6 +104,7 @@ mod system {
             ioctl_fionbio(pipe, true).map_err(io::Error::from)?;
         }
         let (mut said, mut complained) = (Vec::new(), Vec::new());
+        let mut length: usize = 0;
         loop {
             if let Some(pipe) = &mut stdin
                 && !write(pipe, &mut input)
@@ -106,13 +122,16 @@ mod system {
             {
                 stderr = None;
             }
-            if said.len() + complained.len() > limits.output {
+            length = length.saturating_add(said.len());
+            if length.saturating_add(complained.len()) > limits.output {
                 return Err(RunError::TooMuch(limits.output));
             }
+            take(&said);
+            said.clear();
             if let Some(status) = ended {
                 return Ok(Output {
                     status,
-                    stdout: said,
+                    stdout: Vec::new(),
                     stderr: complained,
                 });
             }
@@ -229,10 +248,15 @@ mod system {
     use super::{Limits, RunError};
 
     /// Without pipes that can be asked for their state, the end of the output is awaited.
-    pub(super) fn output(child: &mut Child, input: &[u8], _: &Limits) -> Result<Output, RunError> {
+    pub(super) fn output(
+        child: &mut Child,
+        input: &[u8],
+        _: &Limits,
+        take: &mut dyn FnMut(&[u8]),
+    ) -> Result<Output, RunError> {
         let (stdin, mut stdout, mut stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (mut said, mut complained) = (Vec::new(), Vec::new());
+        let mut complained = Vec::new();
         std::thread::scope(|scope| {
             if let Some(mut stdin) = stdin {
                 scope.spawn(move || drop(stdin.write_all(input)));
@@ -241,12 +265,15 @@ mod system {
                 scope.spawn(|| drop(stderr.read_to_end(&mut complained)));
             }
             if let Some(stdout) = &mut stdout {
-                drop(stdout.read_to_end(&mut said));
+                let mut bytes = [0; 64 << 10];
+                while let Ok(read @ 1..) = stdout.read(&mut bytes) {
+                    take(bytes.get(..read).unwrap_or_default());
+                }
             }
         });
         Ok(Output {
             status: child.wait()?,
-            stdout: said,
+            stdout: Vec::new(),
             stderr: complained,
         })
     }

@@ -420,6 +420,7 @@ fn errors() -> Vec<Text> {
             error: Box::new(forbidden()),
         },
         connect::Error::Interrupted(text("the connection was not made")),
+        connect::Error::Namespace(text("a b")),
         connect::Error::NoDataDirectory,
         connect::Error::Beside {
             context: text("prod"),

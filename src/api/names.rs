@@ -11,6 +11,19 @@ pub const DNS_SUBDOMAIN: usize = 253;
 
 const HASH: usize = 10;
 
+/// The rule for the names of namespaces, as a hint for users.
+pub const NAMESPACE_FORM: &str = "a namespace has at most 63 lower-case letters, digits and hyphens, and begins and ends with a letter or a digit";
+
+/// Returns whether a cluster accepts a text as the name of a namespace: a DNS label.
+pub fn is_namespace(text: &str) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = text.as_bytes();
+    let ends = [bytes.first(), bytes.last()];
+    bytes.len() <= DNS_LABEL
+        && ends.into_iter().all(|end| end.is_some_and(plain))
+        && bytes.iter().all(|byte| plain(byte) || *byte == b'-')
+}
+
 /// Returns the name of the ReleasePin, and of the RenderedRelease, of a component in an environment.
 pub fn pin(component: &str, environment: &str) -> String {
     subdomain(&format!("{component}-{environment}"))
@@ -144,6 +157,21 @@ mod tests {
     use proptest::prelude::*;
 
     const CONTENT: &str = "0123456789abcdef0123456789abcdef";
+
+    #[test]
+    fn a_namespace_is_a_dns_label() {
+        let long = "a".repeat(DNS_LABEL);
+        for text in ["shop", "a", "1", "a-1", long.as_str()] {
+            assert!(is_namespace(text), "{text:?}");
+        }
+        let longer = format!("{long}a");
+        for text in [
+            "", "a b", "shop ", "a/b", "a.b", "A", "-a", "a-", "ä", "a\nb", "a\u{1b}", "..",
+            &longer,
+        ] {
+            assert!(!is_namespace(text), "{text:?}");
+        }
+    }
 
     #[test]
     fn names_of_ordinary_length_read_as_they_should() {

@@ -87,7 +87,6 @@ pub async fn run(
 ) -> Result<Exit, Error> {
     let connection = connect::connect(options, environment).await?;
     writable(&connection, "apply")?;
-    kinds::check_name("namespace", &connection.namespace)?;
     let mut failures = Failures::default();
     let manifests = manifests::read(&arguments.filename, arguments.recursive, &mut failures, say);
     let mut kinds = Kinds::new(&connection.client);

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::connect::{self, Connection, Environment, Options};
 use super::error::{Error, Exit};
+use super::kinds::check_name;
 use super::output::{self, Format};
 use super::{Outcome, commits};
 use crate::api::audit::AuditEntry;
@@ -280,6 +281,7 @@ async fn show(
 ) -> Result<Outcome, Error> {
     let api = entries_api(&connection.client, &connection.namespace);
     let name = &arguments.name;
+    check_name("name", name)?;
     let Some(mut entry) = api.get_opt(name).await? else {
         let message = format!("audit entry {name} does not exist");
         return Err(Error::new(Exit::Failed, message)

@@ -68,11 +68,12 @@ pub(super) async fn begin(
     connection: &Connection,
     options: &Options,
     remote: BeforePlan,
+    dry_run: bool,
     say: &mut dyn FnMut(String),
 ) -> Result<(), Error> {
     say_namespaces(connection, options, say);
     if let Some(commits) = of(connection, options)? {
-        let cleared = commits.begin(remote).await?;
+        let cleared = commits.begin(remote, dry_run).await?;
         cleared.into_iter().for_each(say);
     }
     Ok(())
@@ -91,11 +92,15 @@ pub(super) fn say_where_the_log_ends(connection: &Connection, say: &mut dyn FnMu
 /// The largest number of problems of files that a warning lists.
 const SHOWN: usize = 5;
 
-/// Warns if files of a repository cannot be read: the ReleasePins in them are not known.
+/// Warns if files of a repository cannot be read, or have the change of an interrupted action: the ReleasePins
+/// in them are not known.
 pub(super) fn say_unread(connection: &Connection, say: &mut dyn FnMut(String)) {
     let Some(repository) = &connection.repository else {
         return;
     };
+    if let Ok(Some(pending)) = repository.tree.work().pending() {
+        say(format!("warning: {pending}; {}", pending.hint()));
+    }
     let problems = repository.tree.unread();
     for problem in problems.iter().take(SHOWN) {
         say(format!("warning: not read: {}", problem.what));
@@ -193,7 +198,7 @@ impl From<&NotCommitted> for Error {
         let exit = match error {
             NotCommitted::Target(error) => return error.into(),
             NotCommitted::ReadOnly(_) => Exit::NotAllowed,
-            NotCommitted::Propose(_) => Exit::Refused,
+            NotCommitted::Propose(_) | NotCommitted::Pending(_) => Exit::Refused,
             NotCommitted::Stale(_) | NotCommitted::Behind { .. } => Exit::Conflict,
             NotCommitted::Unfounded(unfounded) => match unfounded.is_elsewhere() {
                 true => Exit::Conflict,

@@ -102,7 +102,6 @@ pub async fn run(
 ) -> Result<Exit, Error> {
     let connection = connect::connect(options, environment).await?;
     apply::writable(&connection, "delete")?;
-    kinds::check_name("namespace", &connection.namespace)?;
     let mut failures = Failures::default();
     let address = Address::of(&connection, options, environment);
     let places = places(

@@ -69,7 +69,14 @@ pub async fn run(
     });
     let connection = connect::connect(options, environment).await?;
     let commits = commits::of(&connection, options)?;
-    commits::begin(&connection, options, command.before_plan(), say).await?;
+    commits::begin(
+        &connection,
+        options,
+        command.before_plan(),
+        arguments.dry_run,
+        say,
+    )
+    .await?;
     let server = Server::ask(&connection, say).await?;
     let address = Address::of(&connection, options, environment);
     let service = Service {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Command};
 
 use super::gitflags::GIT;
+use crate::api::names;
 use crate::connect::{Options, StoreFile};
 
 /// The flags of the commit that a verb makes on a repository.
@@ -54,10 +55,10 @@ pub(super) struct Global {
     )]
     remote: Option<String>,
     /// The namespace to work in
-    #[arg(short, long, global = true, value_name = "NAME")]
+    #[arg(short, long, global = true, value_name = "NAME", value_parser = namespace)]
     namespace: Option<String>,
     /// The user to act as
-    #[arg(long = "as", global = true, value_name = "USER")]
+    #[arg(long = "as", global = true, value_name = "USER", value_parser = user)]
     impersonate: Option<String>,
     /// Send no request that could change anything
     #[arg(long, global = true)]
@@ -86,6 +87,20 @@ pub(super) fn hide_ignored(command: Command) -> Command {
     let mut command = command;
     command.build();
     command.mut_subcommands(|verb| hide(verb, false))
+}
+
+fn namespace(text: &str) -> Result<String, String> {
+    match names::is_namespace(text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("{text:?} cannot be a namespace")),
+    }
+}
+
+fn user(text: &str) -> Result<String, String> {
+    match text.is_empty() {
+        true => Err("the name of a user cannot be empty".to_owned()),
+        false => Ok(text.to_owned()),
+    }
 }
 
 impl From<Global> for Options {

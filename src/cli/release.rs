@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::connect::{self, Address, Connection, Environment, Options};
 use super::error::{Error, Exit};
 use super::gitflags::GitFlags;
+use super::kinds::check_name;
 use super::output::{self, Format};
 use super::render::resolved;
 use super::{Outcome, commits, gc, session};
@@ -145,7 +146,14 @@ async fn create(
         return Err(Error::new(Exit::Usage, message));
     }
     let connection = connect::connect(options, environment).await?;
-    commits::begin(&connection, options, BeforePlan::Fetch, say).await?;
+    commits::begin(
+        &connection,
+        options,
+        BeforePlan::Fetch,
+        arguments.dry_run,
+        say,
+    )
+    .await?;
     let (definitions, sourced) = definitions(arguments, &connection, options, say).await?;
     // An existing release is compared by its content; for that the commit of the reference need not be
     // pushed yet.
@@ -298,6 +306,7 @@ async fn show(
 ) -> Result<String, Error> {
     let connection = connect::connect(options, environment).await?;
     let api: Api<Release> = Api::namespaced(connection.client.clone(), &connection.namespace);
+    check_name("release", &arguments.name)?;
     let mut release = api.get(&arguments.name).await?;
     say_sizes(&release, say);
     let unreadable = |error: content::ContentError| {

@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::commits;
 use super::connect::{self, Connection, Options};
 use super::error::{Error, Exit};
+use super::kinds::check_name;
 use crate::connect::{Address, Target};
 use crate::engine::plan::Asked;
 use crate::engine::whoami::{self, Whoami};
@@ -219,12 +220,13 @@ pub(super) fn not_applied(error: NotApplied, address: &Address) -> Error {
 
 /// Returns the component that the user names, or else the component that the configuration names.
 pub(super) fn component(connection: &Connection, named: Option<&str>) -> Result<String, Error> {
-    let meant = named.or(connection.component.as_deref());
-    meant.map(str::to_owned).ok_or_else(|| {
-        Error::new(
+    let Some(meant) = named.or(connection.component.as_deref()) else {
+        let error = Error::new(
             Exit::Usage,
             "the component is missing, and config.toml names none for this directory or context",
-        )
-        .with_hint("name a component; promote also takes --all")
-    })
+        );
+        return Err(error.with_hint("name a component; promote also takes --all"));
+    };
+    check_name("component", meant)?;
+    Ok(meant.to_owned())
 }

@@ -11,6 +11,7 @@ use kube_embedded::OpenError;
 use super::answer::BadAnswer;
 use super::config::NoConfig;
 use super::{BadSetting, DeadlineExceeded};
+use crate::api::names;
 use crate::gitops::tree::TreeError;
 use crate::text::quoted;
 
@@ -98,6 +99,9 @@ pub enum Error {
     /// The operation was cancelled, because the program ends.
     #[error("interrupted: {0}")]
     Interrupted(String),
+    /// No cluster accepts the namespace.
+    #[error("{0:?} cannot be a namespace")]
+    Namespace(String),
     /// The system does not provide a data directory.
     #[error("this user has no data directory")]
     NoDataDirectory,
@@ -114,6 +118,8 @@ pub enum Error {
     Store {
         /// The file.
         file: PathBuf,
+        /// Whether `--readonly` could open it: the file can be read, and the flag was not given.
+        readonly_helps: bool,
         /// The cause.
         source: Box<OpenError>,
     },
@@ -248,6 +254,7 @@ impl Error {
             | Error::Kubeconfig { .. }
             | Error::Context { .. }
             | Error::Setting { .. }
+            | Error::Namespace(_)
             | Error::NoDataDirectory => Failure::Usage,
             Error::PluginWantsTerminal { .. } | Error::PluginTooSlow { .. } => Failure::NotAllowed,
             Error::KindsAbsent { .. } | Error::NoObjects { .. } => Failure::NotInstalled,
@@ -301,8 +308,13 @@ impl Error {
             Error::Unanswered { .. } => Some(
                 "check the connection with kubectl cluster-info; --request-timeout waits longer".to_owned(),
             ),
+            Error::Namespace(_) => Some(names::NAMESPACE_FORM.to_owned()),
             Error::NoDataDirectory => Some("name the file with --embedded=FILE".to_owned()),
-            Error::Store { source, .. } => store_hint(source).map(str::to_owned),
+            Error::Store {
+                source,
+                readonly_helps,
+                ..
+            } => store_hint(source, *readonly_helps).map(str::to_owned),
             Error::Client { error, .. } if failure(error) == Failure::NotAllowed => {
                 Some("log in again outside bowline, then repeat the command".to_owned())
             }
@@ -312,14 +324,20 @@ impl Error {
 }
 
 /// Returns the flags that help with a store that does not open.
-fn store_hint(error: &OpenError) -> Option<&'static str> {
+fn store_hint(error: &OpenError, readonly_helps: bool) -> Option<&'static str> {
     match error {
+        OpenError::Locked { .. } => {
+            Some("repeat the command when the other process has finished its write")
+        }
         OpenError::Absent(_) => Some(
             "choose another file with --embedded=FILE, or create a store: bowline apply -f DIR --embedded=FILE",
         ),
-        OpenError::Sqlite { .. } => {
-            Some("read the file with --readonly, or choose another file with --embedded=FILE")
-        }
+        OpenError::Sqlite { .. } if readonly_helps => Some(
+            "make the file and its folder writable, read the file with --readonly, or choose another file with --embedded=FILE",
+        ),
+        OpenError::Sqlite { .. } => Some(
+            "make the file and its folder readable, or choose another file with --embedded=FILE",
+        ),
         OpenError::IsFolder(_) | OpenError::NotAFile(_) | OpenError::Unfolded { .. } => {
             Some("name the file with --embedded=FILE")
         }
@@ -446,6 +464,7 @@ mod tests {
     fn a_store_that_does_not_open_names_the_flag_for_another_file() {
         let store = |source: OpenError| Error::Store {
             file: "a.db".into(),
+            readonly_helps: false,
             source: Box::new(source),
         };
         let foreign = store(OpenError::Foreign("a.db".into()));
@@ -458,6 +477,19 @@ mod tests {
         );
         let absent = store(OpenError::Absent("a.db".into())).hint();
         assert!(absent.unwrap().contains("bowline apply -f DIR"));
+        let locked = store(OpenError::Locked {
+            path: "a.db".into(),
+        });
+        assert_eq!(
+            locked.to_string(),
+            "embedded store: a.db is locked: another process is writing to it"
+        );
+        assert!(locked.hint().unwrap().contains("repeat the command"));
+        let unreadable = OpenError::Sqlite {
+            path: "a.db".into(),
+            cause: rusqlite::Error::InvalidQuery,
+        };
+        assert!(!store(unreadable).hint().unwrap().contains("--readonly"));
     }
 
     #[tokio::test]

@@ -34,6 +34,7 @@ use kube_embedded::{Embedded, OpenError};
 use tower::retry::Retry;
 use tower::{BoxError, Service, ServiceExt};
 
+use crate::api::names;
 use crate::git::WorkTree;
 use answer::Asked;
 use config::Config;
@@ -338,6 +339,14 @@ pub fn looks(environment: &Environment) -> Looks {
     config.unwrap_or_default().looks()
 }
 
+/// Refuses a namespace that no cluster accepts: in the path of a request, it would select other objects.
+fn check_namespace(namespace: &str) -> Result<(), Error> {
+    match names::is_namespace(namespace) {
+        true => Ok(()),
+        false => Err(Error::Namespace(namespace.to_owned())),
+    }
+}
+
 fn store_file(store: &StoreFile, environment: &Environment) -> Result<PathBuf, Error> {
     match store {
         StoreFile::At(file) => Ok(file.clone()),
@@ -395,6 +404,9 @@ fn listed_kubeconfigs(environment: &Environment) -> Vec<PathBuf> {
 /// Asks a cluster only whether it has the kinds of the options. Without any, only the first request notices a
 /// cluster that is down.
 pub async fn connect(options: &Options, environment: &Environment) -> Result<Connection, Error> {
+    if let Some(namespace) = &options.namespace {
+        check_namespace(namespace)?;
+    }
     let target = choose(options, environment)?;
     let deadlines = deadlines(options);
     let config = Config::read(environment.config_dir.as_deref())?;
@@ -433,7 +445,7 @@ pub async fn connect(options: &Options, environment: &Environment) -> Result<Con
             let store = match options.readonly {
                 true => read_store(file, options, environment).await?,
                 false if options.needs_store && !file.exists() => {
-                    return Err(no_store(file, OpenError::Absent(file.clone())));
+                    return Err(no_store(file, OpenError::Absent(file.clone()), false));
                 }
                 false => open_store(file, options, environment).await?,
             };
@@ -469,6 +481,7 @@ pub async fn connect(options: &Options, environment: &Environment) -> Result<Con
             cluster(config, "in this pod", options, environment, &bars).await?
         }
     };
+    check_namespace(&namespace)?;
     let connection = Connection {
         client,
         target,
@@ -514,7 +527,7 @@ async fn open_store(
     }
     let user = options.impersonate.as_deref().unwrap_or(&environment.user);
     let opened = Embedded::open(file, user, crate::api::store_setup()).await;
-    opened.map_err(|source| no_store(file, source))
+    opened.map_err(|source| no_store(file, source, std::fs::File::open(file).is_ok()))
 }
 
 /// Opens an existing embedded store without a change on the disk.
@@ -525,12 +538,13 @@ async fn read_store(
 ) -> Result<Embedded, Error> {
     let user = options.impersonate.as_deref().unwrap_or(&environment.user);
     let opened = Embedded::open_readonly(file, user).await;
-    opened.map_err(|source| no_store(file, source))
+    opened.map_err(|source| no_store(file, source, false))
 }
 
-fn no_store(file: &Path, source: OpenError) -> Error {
+fn no_store(file: &Path, source: OpenError, readonly_helps: bool) -> Error {
     Error::Store {
         file: file.to_owned(),
+        readonly_helps,
         source: Box::new(source),
     }
 }
@@ -571,6 +585,9 @@ async fn cluster(
     }
     if let Some(namespace) = &options.namespace {
         config.default_namespace = namespace.clone();
+    } else if config.default_namespace.is_empty() {
+        // As in kubectl, a context with an empty namespace has none.
+        config.default_namespace = "default".to_owned();
     }
     settings::check(&mut config).map_err(|wrong| Error::Setting {
         context: name.to_owned(),

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use super::arguments::{Arguments, pathspecs};
 use super::journal::{Interrupted, Journal, Noted, hash};
-use super::{GitError, State, WorkTree, told};
+use super::{BlobLimits, GitError, State, WorkTree, told};
 pub use error::CommitError;
 pub(super) use error::words;
 pub use note::CommitNote;
@@ -55,6 +55,8 @@ pub struct Wanted<'a> {
     pub branch: Option<&'a str>,
     /// Compares two states of a file by their meaning.
     pub means_the_same: MeansTheSame,
+    /// The limits of the files whose meaning is compared. A larger file without the words has no meaning.
+    pub limits: BlobLimits<'a>,
 }
 
 /// Returns whether two states of a file have the same meaning, ignoring their formatting. None: the file does

@@ -214,7 +214,7 @@ mod tests {
             "d.yaml",
         ];
         let found = work
-            .blobs(&names.map(|name| format!("HEAD:{name}")))
+            .blobs(&names.map(|name| format!("HEAD:{name}")), 100)
             .unwrap();
         let texts: Vec<Option<&[u8]>> = found.iter().map(Option::as_deref).collect();
         let expected: [Option<&[u8]>; 5] =

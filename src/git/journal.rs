@@ -4,6 +4,7 @@
 //! next commit restores the files that were not committed, or finds that they were. A file that a user has
 //! changed since is not restored but reported.
 
+use std::fs::TryLockError;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::arguments::{Arguments, is_object_id, pathspecs};
 use super::{GitError, WorkTree};
+use crate::text;
 
 /// The planned changes of the work tree.
 #[derive(Debug, Serialize, Deserialize)]
@@ -87,6 +89,37 @@ impl std::fmt::Display for Interrupted {
     }
 }
 
+/// An action that was interrupted after it changed files and before its commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// The subject of the commit that was not made.
+    pub subject: String,
+    /// The files that still have the change.
+    pub paths: Vec<String>,
+}
+
+impl std::fmt::Display for Pending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "\"{}\" was interrupted before its commit, and its change is still in {}",
+            self.subject,
+            self.paths.join(", ")
+        )
+    }
+}
+
+impl Pending {
+    /// Returns the next step for the user.
+    pub fn hint(&self) -> String {
+        let paths: Vec<_> = self.paths.iter().map(|path| text::quoted(path)).collect();
+        format!(
+            "the next action restores these files first: repeat the command without --dry-run and --readonly; git diff -- {} shows the change",
+            paths.join(" ")
+        )
+    }
+}
+
 pub(super) fn hash(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -105,6 +138,30 @@ impl WorkTree {
     /// Returns the subject of the interrupted commit in this work tree, if there is one.
     pub fn interrupted(&self) -> Option<String> {
         self.journal().map(|journal| journal.subject)
+    }
+
+    /// Returns the interrupted action whose change is in the files and in no commit. None: there is none, or
+    /// another process is making its commit now. Changes nothing.
+    pub fn pending(&self) -> Result<Option<Pending>, GitError> {
+        let Some(journal) = self.journal() else {
+            return Ok(None);
+        };
+        if let Ok(lock) = std::fs::File::open(self.notes().join("lock"))
+            && matches!(lock.try_lock(), Err(TryLockError::WouldBlock))
+        {
+            return Ok(None);
+        }
+        if self.commit_of("HEAD")? != journal.head {
+            return Ok(None);
+        }
+        let mut paths = Vec::new();
+        for noted in &journal.files {
+            if self.is_as_noted(noted)? {
+                paths.push(noted.path.clone());
+            }
+        }
+        let subject = journal.subject;
+        Ok((!paths.is_empty()).then_some(Pending { subject, paths }))
     }
 
     fn journal(&self) -> Option<Journal> {

@@ -7,7 +7,7 @@ use std::str::Split;
 use jiff::Timestamp;
 
 use super::arguments::Arguments;
-use super::{GitError, WorkTree};
+use super::{Blob, BlobLimits, GitError, WorkTree};
 
 /// A commit with the files that it changed against its first parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,9 +183,21 @@ impl WorkTree {
         Ok(commits(&self.ask(question)?))
     }
 
-    /// Reads blobs of the log. None: a partial clone does not have the blob and cannot fetch it.
-    pub fn blobs_of_log(&self, ids: &[String]) -> Result<Vec<Option<Vec<u8>>>, GitError> {
-        match self.blobs(ids) {
+    /// Reads blobs of the log, like [`WorkTree::each_blob`]. [`Blob::Missing`]: a partial clone does not have
+    /// the blob and cannot fetch it.
+    pub fn each_blob_of_log(
+        &self,
+        ids: &[String],
+        limits: BlobLimits<'_>,
+        take: &mut dyn FnMut(usize, Blob),
+    ) -> Result<(), GitError> {
+        // The answer for a blob before the missing one has been taken already.
+        let mut done = 0;
+        let mut counted = |at: usize, blob: Blob| {
+            done = at + 1;
+            take(at, blob);
+        };
+        match self.each_blob(ids, limits, &mut counted) {
             Err(error) if error.is_of_partial_clone() => {}
             answer => return answer,
         }
@@ -198,14 +210,18 @@ impl WorkTree {
             ],
         ))?;
         let here: HashSet<&str> = listed.lines().collect();
-        let is_here = |id: &&String| here.contains(id.as_str());
-        let some: Vec<String> = ids.iter().filter(is_here).cloned().collect();
-        let mut found = self.blobs(&some)?.into_iter();
-        let each = ids.iter().map(|id| match is_here(&id) {
-            true => found.next().flatten(),
-            false => None,
-        });
-        Ok(each.collect())
+        let rest = ids.iter().enumerate().skip(done);
+        let (some, missing): (Vec<(usize, &String)>, Vec<(usize, &String)>) =
+            rest.partition(|(_, id)| here.contains(id.as_str()));
+        let names: Vec<String> = some.iter().map(|(_, id)| (*id).clone()).collect();
+        let mut of_some = |at: usize, blob: Blob| {
+            if let Some((at, _)) = some.get(at) {
+                take(*at, blob);
+            }
+        };
+        self.each_blob(&names, limits, &mut of_some)?;
+        missing.iter().for_each(|(at, _)| take(*at, Blob::Missing));
+        Ok(())
     }
 
     /// Returns whether a revision or one of its ancestors has any of some files.

@@ -7,6 +7,7 @@
 //! All functions block; async callers use a blocking thread.
 
 mod arguments;
+mod blobs;
 pub mod commit;
 mod elsewhere;
 mod files;
@@ -27,8 +28,10 @@ use std::time::Duration;
 use crate::child::{self, Limits, RunError};
 pub use arguments::NoAddress;
 use arguments::{Arguments, is_object_id};
+pub use blobs::{Blob, BlobLimits};
 pub use elsewhere::check_branch_name;
 pub use files::Files;
+pub use journal::Pending;
 pub use state::State;
 
 /// The errors of running git.
@@ -237,74 +240,6 @@ impl WorkTree {
         }
     }
 
-    /// Returns the content of a path in a commit. None: the commit does not have the path.
-    pub fn blob(&self, revision: &str, path: &str) -> Result<Option<Vec<u8>>, GitError> {
-        self.blob_named(&format!("{revision}:{path}"))
-    }
-
-    fn blob_named(&self, name: &str) -> Result<Option<Vec<u8>>, GitError> {
-        let question = Arguments::plain("cat-file", ["blob"]).operand(name);
-        let output = self.output(&self.root, &question, &[], b"")?;
-        Ok(output.status.success().then_some(output.stdout))
-    }
-
-    /// Reads many blobs at once, by id or by `REVISION:PATH`. None: the blob does not exist.
-    pub fn blobs(&self, names: &[String]) -> Result<Vec<Option<Vec<u8>>>, GitError> {
-        // git reads one name per line, so a name with a line break needs its own call.
-        let (lines, plain): (Vec<&String>, Vec<&String>) =
-            names.iter().partition(|name| name.contains('\n'));
-        if lines.is_empty() {
-            return self.blobs_by_line(&plain);
-        }
-        let mut found = self.blobs_by_line(&plain)?.into_iter();
-        let each = names.iter().map(|name| match name.contains('\n') {
-            true => self.blob_named(name),
-            false => Ok(found.next().flatten()),
-        });
-        each.collect()
-    }
-
-    fn blobs_by_line(&self, names: &[&String]) -> Result<Vec<Option<Vec<u8>>>, GitError> {
-        if names.is_empty() {
-            return Ok(Vec::new());
-        }
-        let asked: String = names
-            .iter()
-            .flat_map(|name| [name.as_str(), "\n"])
-            .collect();
-        let question = Arguments::plain("cat-file", ["--batch", "--buffer"]);
-        let output = self.output(&self.root, &question, &[], asked.as_bytes())?;
-        let broken = || GitError::NotUnderstood {
-            command: "cat-file --batch",
-        };
-        if !output.status.success() {
-            return Err(GitError::Refused {
-                command: "cat-file".to_owned(),
-                said: complaint(&output),
-            });
-        }
-        let mut rest = output.stdout.as_slice();
-        let mut found = Vec::with_capacity(names.len());
-        for _ in names {
-            let end = rest.iter().position(|byte| *byte == b'\n');
-            let end = end.ok_or_else(broken)?;
-            let (line, after) = rest.split_at_checked(end).ok_or_else(broken)?;
-            let line = String::from_utf8_lossy(line);
-            rest = after.get(1..).unwrap_or_default();
-            let size = line.rsplit(' ').next().and_then(|size| size.parse().ok());
-            let size: Option<usize> = size.filter(|_| line.contains(" blob "));
-            found.push(match size {
-                None => None,
-                Some(size) => {
-                    let (bytes, after) = rest.split_at_checked(size).ok_or_else(broken)?;
-                    rest = after.get(1..).unwrap_or_default();
-                    Some(bytes.to_vec())
-                }
-            });
-        }
-        Ok(found)
-    }
-
     /// Returns whether a commit is equal to another one or an ancestor of it.
     pub fn is_within(&self, commit: &str, other: &str) -> Result<bool, GitError> {
         let question = Arguments::plain("merge-base", ["--is-ancestor"]);
@@ -383,6 +318,35 @@ impl WorkTree {
         input: &[u8],
         time: Option<Duration>,
     ) -> Result<Output, GitError> {
+        let (name, mut command) = self.program_with(directory, arguments, variables)?;
+        let limits = Limits { time, ..LIMITS };
+        child::run(&mut command, input, &limits).map_err(|error| not_run(name, error))
+    }
+
+    /// Runs git in the root of the work tree and passes its output on in pieces. The length of the output has
+    /// no limit.
+    fn output_into(
+        &self,
+        arguments: &Arguments,
+        input: &[u8],
+        stdout: &mut dyn FnMut(&[u8]),
+    ) -> Result<Output, GitError> {
+        let (name, mut command) = self.program_with(&self.root, arguments, &[])?;
+        let limits = Limits {
+            output: usize::MAX,
+            ..LIMITS
+        };
+        let output = child::run_into(&mut command, input, &limits, stdout);
+        output.map_err(|error| not_run(name, error))
+    }
+
+    /// Returns the name of the git command, and the program with its arguments.
+    fn program_with(
+        &self,
+        directory: &Path,
+        arguments: &Arguments,
+        variables: &[(&str, &OsStr)],
+    ) -> Result<(&'static str, Command), GitError> {
         let name = arguments.command();
         let arguments = arguments.list()?;
         let mut command = Command::new(&self.program);
@@ -398,23 +362,23 @@ impl WorkTree {
         for (name, value) in variables {
             command.env(name, value);
         }
-        let limits = Limits {
-            time,
-            output: OUTPUT,
-            // In a group of its own, ssh could not ask for a passphrase.
-            is_group: false,
-        };
-        child::run(&mut command, input, &limits).map_err(|error| match error {
-            RunError::System(error) => GitError::NoGit(error),
-            RunError::TooLong(after) => GitError::TooSlow {
-                command: name,
-                after,
-            },
-            RunError::TooMuch(limit) => GitError::TooMuch {
-                command: name,
-                limit,
-            },
-        })
+        Ok((name, command))
+    }
+}
+
+/// The limits of a git command that talks to no remote.
+const LIMITS: Limits = Limits {
+    time: None,
+    output: OUTPUT,
+    // In a group of its own, ssh could not ask for a passphrase.
+    is_group: false,
+};
+
+fn not_run(command: &'static str, error: RunError) -> GitError {
+    match error {
+        RunError::System(error) => GitError::NoGit(error),
+        RunError::TooLong(after) => GitError::TooSlow { command, after },
+        RunError::TooMuch(limit) => GitError::TooMuch { command, limit },
     }
 }
 

@@ -10,7 +10,7 @@ use super::arguments::{Arguments, pathspecs};
 use super::commit::{CommitError, CommitNote, Made, Turn, Wanted};
 use super::journal::Journal;
 use super::log::{Changed, Commit, own_trailers};
-use super::{GitError, State, WorkTree};
+use super::{Blob, GitError, State, WorkTree};
 
 /// A commit that was read back.
 #[derive(Debug)]
@@ -43,7 +43,10 @@ impl WorkTree {
             .edits
             .iter()
             .map(|edit| format!("{tip}:{}", edit.path));
-        let found = self.blobs(&names.collect::<Vec<String>>())?;
+        let longest = wanted.edits.iter().filter_map(|edit| edit.after.as_ref());
+        let longest = longest.map(Vec::len).max().unwrap_or_default();
+        let limit = longest.max(wanted.limits.bytes);
+        let found = self.blobs(&names.collect::<Vec<String>>(), limit)?;
         for (edit, found) in wanted.edits.iter().zip(&found) {
             let (after, found) = (edit.after.as_deref(), found.as_deref());
             let same = found == after
@@ -104,11 +107,15 @@ impl WorkTree {
         let others: Vec<&Changed> = others.collect();
         for file in &others {
             let read = |blob: &Option<String>| match blob {
-                Some(blob) => self.blob_named(blob),
-                None => Ok(None),
+                Some(blob) => self.blob_named(blob, wanted.limits),
+                None => Ok(Blob::Missing),
             };
             let (before, after) = (read(&file.old)?, read(&file.blob)?);
-            if !(wanted.means_the_same)(&file.path, before.as_deref(), after.as_deref()) {
+            let is_unknown = before.is_unread_with_word() || after.is_unread_with_word();
+            let (before, after) = (before.whole(), after.whole());
+            if is_unknown
+                || !(wanted.means_the_same)(&file.path, before.as_deref(), after.as_deref())
+            {
                 wrong.push(format!("it also changes {}", file.path));
             }
         }
@@ -255,7 +262,7 @@ impl Turn<'_> {
         // A hook that changes only the index leaves the file on disk unchanged.
         let mut own = Vec::new();
         for noted in &journal.files {
-            if tree.is_as_noted(noted)? && tree.blob(tip, &noted.path)?.is_some() {
+            if tree.is_as_noted(noted)? && tree.has_file(tip, &noted.path)? {
                 own.push(noted.path.as_str());
             }
         }

@@ -479,6 +479,9 @@ fn write(
 /// Reads the end of a hold: a duration, the next occurrence of a time of day, or a date with a time.
 fn until(text: &str, now: Timestamp, model: &Model) -> Result<Timestamp, String> {
     if let Ok(lasting) = span(text) {
+        if lasting < SignedDuration::from_secs(1) {
+            return Err("a hold lasts at least 1s".to_owned());
+        }
         return now
             .checked_add(lasting)
             .map_err(|_| format!("{text} is too long"));

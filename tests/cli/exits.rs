@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bowline::engine::controller_status;
 
-use super::bowline;
 use super::small::Small;
+use super::{bowline, run};
 
 #[cfg(target_os = "linux")]
 #[test]
@@ -381,4 +381,74 @@ fn a_deletion_in_a_store_removes_what_ran() {
     small.done("deploy cart -e dev --release cart-1 --wait");
     small.ends("delete pin cart-dev --dry-run", 3);
     assert!(running().contains("configmap/cart"));
+}
+
+#[test]
+fn a_namespace_that_no_cluster_accepts_is_a_usage_error_of_every_verb() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let store = format!("--embedded={}", home.join("a.db").display());
+    let (code, _, err) = run(home, &["apply", "-f", "deploy/examples", "-R", &store]);
+    assert_eq!(code, 0, "{err}");
+    for verb in [
+        "status",
+        "audit verify",
+        "history checkout -e production",
+        "get comp",
+        "gc --dry-run",
+        "release list",
+        "promote checkout --from staging --to production --dry-run",
+        "version",
+    ] {
+        for namespace in ["", "a/b", "a b", "shop\n", "..", "Shop"] {
+            let words = verb.split(' ').chain([store.as_str(), "-n", namespace]);
+            let (code, out, err) = run(home, &words.collect::<Vec<_>>());
+            assert_eq!(code, 2, "{verb} {namespace:?}: {err}");
+            assert!(out.is_empty(), "{verb} {namespace:?}: {out}");
+            assert!(
+                err.contains("cannot be a namespace"),
+                "{verb} {namespace:?}: {err}"
+            );
+        }
+        let words = verb.split(' ').chain([store.as_str(), "--as", ""]);
+        let (code, _, err) = run(home, &words.collect::<Vec<_>>());
+        assert_eq!(code, 2, "{verb}: {err}");
+        assert!(
+            err.contains("the name of a user cannot be empty"),
+            "{verb}: {err}"
+        );
+    }
+}
+
+#[test]
+fn a_name_that_no_object_can_have_is_a_usage_error() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let store = format!("--embedded={}", home.join("a.db").display());
+    let (code, _, err) = run(home, &["apply", "-f", "deploy/examples", "-R", &store]);
+    assert_eq!(code, 0, "{err}");
+    for (words, said) in [
+        (&["audit", "show", "../x"][..], "\"../x\" cannot be a name"),
+        (&["audit", "show", ""], "\"\" cannot be a name"),
+        (&["release", "create", ""], "\"\" cannot be a component"),
+        (&["release", "show", ""], "\"\" cannot be a release"),
+        (&["release", "show", "../x"], "\"../x\" cannot be a release"),
+        (&["history", "", "-e", "dev"], "\"\" cannot be a component"),
+        (
+            &["unpin", "cart", "-e", ""],
+            "\"\" cannot be an environment",
+        ),
+        (
+            &["pin", "cart", "-e", "dev", "--until", "1ns"],
+            "a hold lasts at least 1s",
+        ),
+        (
+            &["controller", "--lease-duration", "99999999h"],
+            "from 1s to 65535s",
+        ),
+    ] {
+        let (code, out, err) = run(home, &[words, &[store.as_str()]].concat());
+        assert_eq!((code, out.as_str()), (2, ""), "{words:?}: {err}");
+        assert!(err.contains(said), "{words:?}: {err}");
+    }
 }

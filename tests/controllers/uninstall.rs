@@ -447,7 +447,11 @@ pub async fn finalizers_stay_while_a_controller_acts(cluster: Arc<Cluster>) {
     let running = scene.ready().await;
     let ran = bowline(&cluster, "uninstall --yes --timeout 5s").await;
     assert_eq!(ran.code, 5, "{}{}", ran.out, ran.err);
-    assert!(ran.err.contains("a controller still runs"), "{}", ran.err);
+    assert!(
+        ran.err.contains("has not released the Lease"),
+        "{}",
+        ran.err
+    );
     assert_eq!(scene.claimed().await, (ALL, 0));
     // A second run continues.
     assert_eq!(outside.stop().await.code(), Some(0));

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use jiff::civil::DateTime;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cli::duration;
@@ -272,10 +273,44 @@ impl Until {
 
 /// Parses a timestamp, or a duration from now.
 fn moment(text: &str) -> Result<Until, String> {
-    let moment = text.parse().map(Until::At);
-    moment
-        .or_else(|_| text.parse().map(Until::In))
-        .map_err(|_| {
-            "write a time as 2026-01-31T18:00:00Z, or a duration from now as 4h".to_owned()
-        })
+    if let Ok(moment) = text.parse() {
+        return Ok(Until::At(moment));
+    }
+    if let Ok(span) = text.parse::<SignedDuration>() {
+        return match span < SHORTEST {
+            true => Err("a hold lasts at least 1s".to_owned()),
+            false => Ok(Until::In(span)),
+        };
+    }
+    // A date and a time that exist, and an instant that is too late in UTC.
+    if text.parse::<DateTime>().is_ok() && text.starts_with("9999-12-3") {
+        return Err(format!("the latest time is {}", Timestamp::MAX));
+    }
+    Err("write a time as 2026-01-31T18:00:00Z, or a duration from now as 4h".to_owned())
+}
+
+/// The shortest hold: the API stores whole seconds.
+const SHORTEST: SignedDuration = SignedDuration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_hold_is_a_time_or_at_least_a_second_away() {
+        let second = SignedDuration::from_secs(1);
+        assert_eq!(moment("1s"), Ok(Until::In(second)));
+        assert!(moment("2026-01-31T18:00:00Z").is_ok());
+        for (text, why) in [
+            ("1ns", "a hold lasts at least 1s"),
+            ("0s", "a hold lasts at least 1s"),
+            ("-4h", "a hold lasts at least 1s"),
+            ("9999-12-31T23:59:59Z", "the latest time is 9999-12-30T"),
+            ("soon", "write a time as"),
+            ("", "write a time as"),
+        ] {
+            let error = moment(text).unwrap_err();
+            assert!(error.starts_with(why), "{text}: {error}");
+        }
+    }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::connect::{self, Address, Connection, Environment, Options};
 use super::error::{Error, Exit};
+use super::kinds::check_name;
 use super::output::Format;
 use super::session::{
     self, Server, live, not_applied, not_planned, refused, refused_without_controller,
@@ -82,7 +83,14 @@ impl<'a> Session<'a> {
             return Err(Error::new(Exit::Usage, message)
                 .with_hint("leave out --wait, or switch to the branch and leave out --branch"));
         }
-        commits::begin(&connection, options, verb.before_plan(), say).await?;
+        commits::begin(
+            &connection,
+            options,
+            verb.before_plan(),
+            changes.dry_run,
+            say,
+        )
+        .await?;
         let server = Server::ask(&connection, say).await?;
         let feed = live(&connection, options, &READ_BY_MOVES).await?;
         let asked = server.asked(&connection, changes.reason.clone());
@@ -386,11 +394,14 @@ impl<'a> Session<'a> {
 
 /// Returns the environment that a verb on a ReleasePin needs.
 pub(super) fn named_environment(environment: &Option<String>) -> Result<String, Error> {
-    environment.clone().ok_or_else(|| {
-        Error::new(Exit::Usage, "the environment is missing").with_hint(
+    let Some(named) = environment else {
+        let error = Error::new(Exit::Usage, "the environment is missing");
+        return Err(error.with_hint(
             "add --environment NAME; a workload is named with its kind, as in deploy/web",
-        )
-    })
+        ));
+    };
+    check_name("environment", named)?;
+    Ok(named.clone())
 }
 
 /// Returns the changes that a verb of this module plans.

@@ -68,7 +68,10 @@ fn whole_seconds(text: &str) -> Result<u16, String> {
     let duration = super::duration(text)?;
     match u16::try_from(duration.as_secs()) {
         Ok(seconds @ 1..) if duration.subsec_nanos() == 0 => Ok(seconds),
-        _ => Err("the lease duration is a whole number of seconds, at least 1".to_owned()),
+        _ => Err(format!(
+            "the lease duration is a whole number of seconds, from 1s to {}s",
+            u16::MAX
+        )),
     }
 }
 

@@ -73,7 +73,6 @@ pub async fn run(
         ));
     }
     let connection = connect::connect(options, environment).await?;
-    kinds::check_name("namespace", &connection.namespace)?;
     let finder = Kinds::new(&connection.client);
     if arguments.watch {
         let (said, name) = match wanted.as_slice() {

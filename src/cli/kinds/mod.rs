@@ -313,11 +313,15 @@ pub fn check_name(what: &str, name: &str) -> Result<(), Error> {
         && name
             .chars()
             .all(|c| c.is_ascii_graphic() && !"/%?#".contains(c));
+    let article = match what.starts_with(['a', 'e', 'i', 'o', 'u']) {
+        true => "an",
+        false => "a",
+    };
     match fits {
         true => Ok(()),
         false => Err(Error::new(
             Exit::Usage,
-            format!("{name:?} cannot be a {what}"),
+            format!("{name:?} cannot be {article} {what}"),
         )),
     }
 }

@@ -72,7 +72,7 @@ pub async fn hold<T>(
         let result = match tokio::time::timeout_at(end, won).await {
             Ok(()) => work(fence.around(client)).await,
             Err(_elapsed) => match holder.replace(Ok(None)) {
-                Ok(name) => Err(still_runs(name.as_deref())),
+                Ok(name) => Err(not_released(name.as_deref())),
                 Err(error) => Err(error),
             },
         };
@@ -93,15 +93,16 @@ fn unread(error: Error) -> Error {
     Error::new(error.exit, message).with_hint("no finalizer was removed; repeat bowline uninstall")
 }
 
-fn still_runs(holder: Option<&str>) -> Error {
+fn not_released(holder: Option<&str>) -> Error {
     let message = format!(
-        "a controller still runs and would set the finalizers again: {} holds the Lease {} in the namespace {}",
+        "{} has not released the Lease {} in the namespace {}: as long as it runs, it would set the finalizers again",
         holder.unwrap_or("an unknown process"),
         labels::CONTROLLER_LEASE,
         labels::SYSTEM_NAMESPACE
     );
-    Error::new(Exit::Refused, message)
-        .with_hint("no finalizer was removed; stop that process, then repeat bowline uninstall")
+    Error::new(Exit::Refused, message).with_hint(
+        "no finalizer was removed; stop that process, then repeat bowline uninstall; if it is dead, a longer --timeout waits until its Lease ends",
+    )
 }
 
 /// Deletes the lease, or prints which controller holds it.
@@ -137,29 +138,57 @@ fn holder(lease: &Lease) -> Option<&str> {
     holder.filter(|holder| !holder.is_empty())
 }
 
-/// Returns whether a controller acts: whether somebody renews the lease within its duration.
-pub async fn is_renewed(client: &Client) -> Result<bool, Error> {
+/// The holder of the lease, as far as `uninstall` could find out in time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Renewal {
+    /// A controller renews the lease.
+    Renewed,
+    /// Nobody holds the lease, or its holder did not renew it within its duration.
+    Absent,
+    /// Not known: this holder neither renewed the lease nor released it, and the lease has not ended yet.
+    Waiting(String),
+}
+
+/// Returns whether a controller acts: whether somebody renews the lease within its duration. Waits until `end`
+/// at most.
+pub async fn renewal(
+    client: &Client,
+    end: Instant,
+    say: &mut dyn FnMut(String),
+) -> Result<Renewal, Error> {
     let leases = leases(client);
+    let begin = Instant::now();
+    let mut is_told = false;
     let mut first: Option<(Option<String>, Instant)> = None;
     loop {
         let Some(lease) = leases.get_opt(labels::CONTROLLER_LEASE).await? else {
-            return Ok(false);
+            return Ok(Renewal::Absent);
         };
-        if holder(&lease).is_none() {
-            return Ok(false);
-        }
+        let Some(holder) = holder(&lease).map(str::to_owned) else {
+            return Ok(Renewal::Absent);
+        };
         let spec = lease.spec.unwrap_or_default();
         let seconds = spec.lease_duration_seconds.unwrap_or_default().max(1);
         let version = lease.metadata.resource_version;
+        let now = Instant::now();
         match &first {
             None => {
                 let lasts = Duration::from_secs(seconds.unsigned_abs().into());
-                first = Some((version, Instant::now() + lasts));
+                first = Some((version, now + lasts));
             }
-            Some((seen, _)) if *seen != version => return Ok(true),
-            Some((_, end)) if Instant::now() > *end => return Ok(false),
+            Some((seen, _)) if *seen != version => return Ok(Renewal::Renewed),
+            Some((_, over)) if now > *over => return Ok(Renewal::Absent),
+            Some(_) if now >= end => return Ok(Renewal::Waiting(holder)),
             Some(_) => {}
+        }
+        if now >= begin + PATIENCE && !std::mem::replace(&mut is_told, true) {
+            say(format!(
+                "waiting until the controller {holder} renews its Lease, or the Lease ends after {seconds} s"
+            ));
         }
         tokio::time::sleep(LOOK).await;
     }
 }
+
+#[cfg(test)]
+mod tests;

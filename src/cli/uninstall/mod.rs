@@ -140,7 +140,8 @@ async fn uninstall(
         return Ok(foresee(arguments, &survey, &going, staying, report, say));
     }
     if removes {
-        removal::check_controller(&connection.client, &survey, address).await?;
+        let end = Instant::now() + arguments.timeout;
+        removal::check_controller(&connection.client, &survey, address, end, say).await?;
     }
     confirm(arguments, connection, &survey, &going)?;
     let end = Instant::now() + arguments.timeout;
@@ -177,8 +178,18 @@ async fn uninstall(
     };
     removed.staying.into_iter().for_each(&mut *say);
     if removed.released > 0 {
+        let others = match removed.ending.is_empty() {
+            true => "the workloads",
+            false => "the other workloads",
+        };
+        if !removed.ending.is_empty() {
+            say(format!(
+                "warning: the deletion of these objects began before, and uninstall cannot stop it: {}",
+                listed(&removed.ending)
+            ));
+        }
         say(format!(
-            "the workloads of {} continue to run, and no controller updates them; after bowline install, the controller manages them again",
+            "{others} of {} continue to run, and no controller updates them; after bowline install, the controller manages them again",
             counted(removed.released, "RenderedRelease")
         ));
     }
@@ -201,6 +212,8 @@ struct Rest<'a, 'o> {
 struct Removed {
     /// How many RenderedReleases lost their finalizer.
     released: usize,
+    /// The workloads whose deletion began before.
+    ending: Vec<String>,
     /// The reasons why objects stay.
     staying: Vec<String>,
     /// The namespace; it is removed last, because it contains the lease.
@@ -211,6 +224,7 @@ impl Rest<'_, '_> {
     /// Removes the finalizers of the RenderedReleases through `client`, then everything except the
     /// namespace.
     async fn remove(&mut self, client: &Client) -> Result<Removed, Error> {
+        let ending = rendered::ending(client, self.pieces).await?;
         let released = rendered::release(client, self.pieces, self.report).await?;
         let mut survey = Survey::take(self.connection).await?;
         let (going, staying) = survey.sort(self.connection, false).await?;
@@ -225,6 +239,7 @@ impl Rest<'_, '_> {
         let namespace = namespace.map(|at| survey.pieces.swap_remove(at));
         Ok(Removed {
             released,
+            ending,
             staying,
             namespace: namespace.filter(|_| is_going),
         })
@@ -241,6 +256,16 @@ impl Rest<'_, '_> {
             self.report.add(&piece.place, "deleted");
         }
         Ok(())
+    }
+}
+
+/// Joins the first few names, and adds the number of the others.
+fn listed(names: &[String]) -> String {
+    let shown = names.iter().take(removal::NAMED);
+    let shown: Vec<&str> = shown.map(String::as_str).collect();
+    match names.len().saturating_sub(shown.len()) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
     }
 }
 

@@ -8,8 +8,9 @@ use kube::{Client, CustomResourceExt};
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::lease::{self, Renewal};
 use super::rendered::{self, Rendered};
-use super::{Survey, counted, lease};
+use super::{Survey, counted};
 use crate::api::{ComponentEnvSnapshot, ReleasePin, RenderedRelease, condition, labels};
 use crate::cli::bundle::{MANAGER, Piece};
 use crate::cli::error::{Error, Exit};
@@ -20,7 +21,7 @@ use crate::connect::Address;
 /// The interval at which `uninstall` lists the remaining objects.
 const LOOK: Duration = Duration::from_millis(500);
 /// The largest number of RenderedReleases in a message.
-const NAMED: usize = 5;
+pub const NAMED: usize = 5;
 
 /// Lists the ReleasePins of a cluster, if bowline installed their kind.
 pub async fn pins(client: &Client, pieces: &[Piece]) -> Result<Vec<ObjectMeta>, Error> {
@@ -41,19 +42,34 @@ pub fn report_pin(report: &mut Report<'_>, pin: &ObjectMeta) {
     report.add_labelled(&label, namespace, "deleted");
 }
 
-/// Returns an error if no controller acts: nobody would delete the workloads.
+/// Returns an error if no controller acts, or if that is not known at `end`: nobody would delete the workloads.
 pub async fn check_controller(
     client: &Client,
     survey: &Survey,
     address: &Address,
+    end: Instant,
+    say: &mut dyn FnMut(String),
 ) -> Result<(), Error> {
-    if lease::is_renewed(client).await? {
-        return Ok(());
-    }
-    let message = format!(
-        "nothing was removed: no controller runs that could remove the workloads of {}",
+    let workloads = format!(
+        "the workloads of {}",
         counted(survey.rendered.len(), "RenderedRelease")
     );
+    match lease::renewal(client, end, say).await? {
+        Renewal::Renewed => return Ok(()),
+        Renewal::Absent => {}
+        Renewal::Waiting(holder) => {
+            let message = format!(
+                "nothing was removed: the controller {holder} has not released its Lease {} in the namespace {}, and has not renewed it either, so it is not known whether a controller runs that could remove {workloads}",
+                labels::CONTROLLER_LEASE,
+                labels::SYSTEM_NAMESPACE
+            );
+            let error = Error::new(Exit::Refused, message);
+            return Err(error.with_hint(
+                "repeat this command with a longer --timeout: it waits until the Lease is renewed or ends; without --remove-running the workloads stay",
+            ));
+        }
+    }
+    let message = format!("nothing was removed: no controller runs that could remove {workloads}");
     let error = Error::new(Exit::Refused, message);
     let is_being_deleted = survey.pieces.iter().any(Piece::is_being_deleted);
     let error = match is_being_deleted {

@@ -3,11 +3,11 @@
 use std::fmt;
 
 use kube::api::{Api, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams};
-use kube::core::ApiResource;
+use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, CustomResourceExt, ResourceExt};
 use serde_json::json;
 
-use crate::api::{ReleasePin, RenderedRelease, labels};
+use crate::api::{ReleasePin, RenderedRelease, labels, names};
 use crate::cli::bundle::{MANAGER, Piece};
 use crate::cli::error::{Error, Exit};
 use crate::cli::kinds::Kind;
@@ -141,6 +141,50 @@ pub async fn list(client: &Client, pieces: &[Piece]) -> Result<Vec<Rendered>, Er
     };
     let found = all(client, &kind).await?.into_iter();
     Ok(found.map(|metadata| Rendered { metadata }).collect())
+}
+
+/// Lists the workloads of the RenderedReleases that bowline installed and whose deletion has begun, as
+/// `Deployment shop/web`: the API server cannot cancel a deletion.
+pub async fn ending(client: &Client, pieces: &[Piece]) -> Result<Vec<String>, Error> {
+    let mut found = Vec::new();
+    for each in list(client, pieces).await? {
+        if !each.is_claimed() {
+            continue;
+        }
+        let releases: Api<RenderedRelease> = Api::namespaced(client.clone(), each.namespace());
+        let Some(release) = releases.get_opt(each.name()).await? else {
+            continue;
+        };
+        // Another cluster may have the workloads; an object of this cluster has the label of the release.
+        for entry in release.status.unwrap_or_default().resources {
+            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(
+                &entry.group,
+                &entry.version,
+                &entry.kind,
+            ));
+            let objects: Api<DynamicObject> = match entry.namespace.as_deref() {
+                Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+                None => Api::all_with(client.clone(), &resource),
+            };
+            // The user may lack the right to read it, or the kind may be gone.
+            let Ok(Some(object)) = objects.get_metadata_opt(&entry.name).await else {
+                continue;
+            };
+            let is_labelled = object
+                .labels()
+                .get(labels::RELEASE_NAME)
+                .map(String::as_str)
+                == Some(&*names::label_value(each.name()));
+            if object.metadata.deletion_timestamp.is_some() && is_labelled {
+                let name = match &entry.namespace {
+                    Some(namespace) => format!("{} {namespace}/{}", entry.kind, entry.name),
+                    None => format!("{} {}", entry.kind, entry.name),
+                };
+                found.push(text::line(&name).into_owned());
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Removes the finalizer of the controller from every RenderedRelease, so that a deletion removes only

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use kube::runtime::controller::Action;
 
 use super::deploy::kinds;
-use super::kinds::Blind;
+use super::desired::identity;
+use super::kinds::{Blind, Kind};
+use super::live::Standing;
 use super::pause;
 use super::plane::Plane;
 use super::prune::{self, Holdings};
@@ -142,14 +144,37 @@ pub async fn leave(plane: &Plane, release: &RenderedRelease, owner: &Owner) -> R
     if !trouble.is_empty() {
         return Remains::Trouble(trouble);
     }
+    left.extend(inherited(plane, &kinds, release, owner));
     if !left.is_empty() {
         return Remains::Objects(left);
     }
     verify(plane, owner, kinds).await
 }
 
+/// Returns the objects of the release that a deleted release of the same name left behind and that are being
+/// deleted: this release could not apply them, so their labels do not name it.
+fn inherited(
+    plane: &Plane,
+    kinds: &[Kind],
+    release: &RenderedRelease,
+    owner: &Owner,
+) -> Vec<Identity> {
+    let entries = release.status.iter().flat_map(|status| &status.resources);
+    let found = entries.filter_map(|entry| {
+        let identity = identity(entry);
+        let is_it = |kind: &&Kind| {
+            (&kind.resource.group, &kind.resource.kind) == (&identity.group, &identity.kind)
+        };
+        let watch = plane.watch(kinds.iter().find(is_it)?);
+        let (live, _) = watch.get(&identity.namespace, &identity.name)?;
+        let is_left = live.deleting && live.standing(owner, true) == Standing::Inherited;
+        (is_left && !prune::is_namespace(&identity)).then_some(identity)
+    });
+    found.collect()
+}
+
 /// Lists the remaining objects on the data plane itself, because a watch may be behind.
-async fn verify(plane: &Plane, owner: &Owner, kinds: Vec<super::kinds::Kind>) -> Remains {
+async fn verify(plane: &Plane, owner: &Owner, kinds: Vec<Kind>) -> Remains {
     match prune::confirm(plane, owner, kinds).await {
         Ok(there) => {
             let left: Vec<Identity> = there

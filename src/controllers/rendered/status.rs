@@ -201,7 +201,9 @@ fn applied(deployed: &Deployed) -> Said {
         .iter()
         .filter_map(|found| Some(format!("{}: {}", found.id, found.problem.as_ref()?)))
         .collect();
+    let awaited: Vec<String> = deployed.found.iter().filter_map(awaited).collect();
     match problems.is_empty() {
+        true if !awaited.is_empty() => (Status::False, condition::PROGRESSING, listed(&awaited)),
         true => {
             let message = match deployed.found.len() {
                 0 => "no resources to apply".to_owned(),
@@ -212,6 +214,18 @@ fn applied(deployed: &Deployed) -> Said {
         }
         false => (Status::False, condition::APPLY_FAILED, listed(&problems)),
     }
+}
+
+/// Returns why a resource is not applied yet: its object is being deleted, and cannot be applied again until it
+/// is gone.
+fn awaited(found: &Found) -> Option<String> {
+    let (live, _) = found.live.as_ref()?;
+    live.deleting.then(|| {
+        format!(
+            "{}: {} is being deleted; it is applied again when it is gone",
+            found.id, found.identity
+        )
+    })
 }
 
 fn pruned(pruned: &Pruned, left: &[Held]) -> Said {

@@ -394,6 +394,10 @@ where
             Err(error) => {
                 let (why, denied) = explained(&error);
                 sink.change(|world| world.cut_off(source, Timestamp::now(), why, denied));
+                if is_impossible(&error) {
+                    // No later request differs from this one.
+                    return std::future::pending().await;
+                }
                 continue;
             }
         };
@@ -444,6 +448,16 @@ fn is_kind_absent(error: &watcher::Error) -> bool {
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)
         | watcher::Error::WatchFailed(error) => failure(error) == Failure::NotInstalled,
+        watcher::Error::WatchError(_) | watcher::Error::NoResourceVersion => false,
+    }
+}
+
+/// Returns whether the request of a watch cannot be built, for example because of its namespace.
+fn is_impossible(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => matches!(error, kube::Error::BuildRequest(_)),
         watcher::Error::WatchError(_) | watcher::Error::NoResourceVersion => false,
     }
 }

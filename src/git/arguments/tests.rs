@@ -7,8 +7,8 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use super::*;
-use crate::git::WorkTree;
 use crate::git::commit::{FileEdit, Wanted};
+use crate::git::{BlobLimits, WorkTree};
 
 /// The number of strings that the property below tries, over all functions that take a value.
 const STRINGS: usize = 10_000;
@@ -151,6 +151,10 @@ fn no_value_becomes_an_option_of_git() {
                 operation: "x",
                 branch: Some(value),
                 means_the_same: same,
+                limits: BlobLimits {
+                    bytes: 100,
+                    words: &[],
+                },
             };
             let admitted = work.admits(&wanted);
             assert_eq!(admitted.is_ok(), is_branch_name(value), "{value:?}");
@@ -160,8 +164,8 @@ fn no_value_becomes_an_option_of_git() {
             assert!(commit.as_deref().is_none_or(is_object_id), "{value:?}");
         }),
         ("the revision and path of a gitRef", 1000, &|value| {
-            let _ = work.blob(value, "a.yaml");
-            let _ = work.blob("HEAD", value);
+            let _ = work.blob(value, "a.yaml", 100);
+            let _ = work.blob("HEAD", value, 100);
         }),
         ("a path of a file", 1500, &|value| {
             let log = Arguments::of("log").operand("HEAD").paths([value]);

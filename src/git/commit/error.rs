@@ -1,5 +1,6 @@
 //! The reasons why a commit was not made, and the hints for the user.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use crate::git::GitError;
@@ -207,6 +208,15 @@ impl CommitError {
             Self::CheckedOut { place, .. } => {
                 format!("run the command there: --repo {}", quoted(place))
             }
+            Self::Git(GitError::File { file, error })
+                if matches!(
+                    error.kind(),
+                    ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
+                ) =>
+            {
+                let file = quoted(&file.display().to_string());
+                format!("make {file} and its directory writable, then run the command again")
+            }
             Self::NoBranchName(_) | Self::Refused { .. } | Self::Git(_) => return None,
         })
     }
@@ -215,6 +225,23 @@ impl CommitError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_written_has_a_next_step() {
+        let failed = |kind: ErrorKind| {
+            let error = CommitError::from(GitError::File {
+                file: "a b.yaml".into(),
+                error: kind.into(),
+            });
+            error.hint()
+        };
+        let hint = failed(ErrorKind::PermissionDenied).unwrap();
+        assert!(
+            hint.starts_with("make 'a b.yaml' and its directory writable"),
+            "{hint}"
+        );
+        assert_eq!(failed(ErrorKind::NotFound), None);
+    }
 
     #[test]
     fn a_printed_command_quotes_what_a_shell_would_read() {

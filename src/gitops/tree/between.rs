@@ -6,11 +6,13 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::identity::{PINS, RELEASES};
+use super::moves::blob_limits;
+use super::read::read_within_limit;
 use super::{Tree, is_manifest, kustomize, manifest};
 use crate::api::labels;
 use crate::api::pin::ReleasePinSpec;
 use crate::api::release::{Mark, Verdict};
-use crate::git::GitError;
+use crate::git::{Blob, GitError};
 
 /// The namespace and the name of an object.
 type Name = (String, String);
@@ -27,6 +29,8 @@ pub struct Between {
     pub releases: BTreeMap<Name, Sides<Value>>,
     /// The marks of releases that have a mark on at least one side.
     pub marks: BTreeMap<Name, Sides<Noted>>,
+    /// The problems of files that are too large to read in the commit and mention our groups.
+    pub unread: Vec<String>,
 }
 
 /// A mark of a release, and the note that its author gave.
@@ -63,24 +67,40 @@ pub fn between(tree: &Tree, commit: &str) -> Result<Between, GitError> {
         .map(|path| format!("{commit}:{path}"))
         .collect();
     let (mut before, mut after) = (Side::default(), Side::default());
-    for (path, blob) in paths.iter().zip(work.blobs(&names)?) {
+    let paths: Vec<String> = paths.into_iter().collect();
+    let mut unread = Vec::new();
+    work.each_blob(&names, blob_limits(), &mut |at, blob| {
+        let Some(path) = paths.get(at) else {
+            return;
+        };
         let known = index.files.get(path);
         if !is_manifest(path) || known.is_some_and(|known| known.template) {
-            continue;
+            return;
         }
-        before.read(&namespace, &blob.unwrap_or_default());
+        if let Blob::TooLarge { size, has_word } = blob
+            && has_word
+        {
+            let error = bounded_yaml::YamlError::TooLarge {
+                origin: format!("{path} in {commit}"),
+                size,
+                limit: blob_limits().bytes,
+            };
+            unread.push(error.to_string());
+        }
+        before.read(&namespace, &blob.whole().unwrap_or_default());
         if known.is_some() && !patches.contains(path.as_str()) {
             // Another check reports files that cannot be read.
-            let now = std::fs::read(work.root().join(path)).unwrap_or_default();
-            after.read(&namespace, &now);
+            let now = read_within_limit(&work.root().join(path));
+            after.read(&namespace, &now.unwrap_or_default());
         }
-    }
+    })?;
     // An object that was in a patch file, or in two files, may still be in an unchanged file.
     let stays = |resource: &str, (namespace, name): &Name| {
         let place = tree.place(resource, namespace, name);
         place.is_some_and(|place| !changed.contains(&place.path))
     };
     Ok(Between {
+        unread,
         pins: differing(before.pins, after.pins, |name| stays(PINS, name)),
         releases: differing(before.releases, after.releases, |name| {
             stays(RELEASES, name)

@@ -10,7 +10,7 @@ use kube_embedded::catalog::Catalog;
 use kube_embedded::object::meta;
 
 use super::branch::Told;
-use super::identity::or_else;
+use super::identity::{hash, or_else};
 use super::index::{Held, Index, Known};
 use super::moves::{Blobs, State};
 use super::read::resource_of;
@@ -20,9 +20,6 @@ use crate::git::log::Changed;
 
 /// The creation times of the objects of a file, in seconds, by the identity of the object.
 pub(super) type Births = BTreeMap<String, i64>;
-
-/// The number of blobs that are in memory at the same time.
-const BATCH: usize = 256;
 
 /// Returns when an object of a file came to the branch; None if that is not known.
 pub(super) fn born(
@@ -80,28 +77,32 @@ pub(super) fn bear_each(
         namespace,
         read: HashMap::new(),
     };
-    for states in states.chunks(BATCH) {
-        let ids = states.iter().filter_map(|(_, file)| file.blob.clone());
-        let mut texts = blobs(&ids.collect::<Vec<_>>())?.into_iter();
-        for (at, file) in states {
-            let was = births.remove(file.from.as_ref().unwrap_or(&file.path));
-            let was = was.unwrap_or_default();
-            if file.blob.is_none() {
-                continue;
-            }
-            let text = texts.next().flatten();
-            let objects = text.and_then(|text| documents.objects(&text));
-            let at = commits.get(*at).map(|told| told.commit.at.as_second());
-            let (Some(objects), Some(at)) = (objects, at) else {
-                births.insert(file.path.clone(), was);
-                continue;
-            };
-            let each = objects.into_iter().map(|object| {
-                let born = was.get(&object).copied().unwrap_or(at);
-                (object, born)
-            });
-            births.insert(file.path.clone(), each.collect());
-        }
+    let ids: Vec<String> = states
+        .iter()
+        .filter_map(|(_, file)| file.blob.clone())
+        .collect();
+    let mut read: HashMap<&str, Option<Vec<String>>> = HashMap::new();
+    blobs(&ids, &mut |at, text| {
+        let objects = text.and_then(|text| documents.objects(&text));
+        read.extend(ids.get(at).map(|id| (id.as_str(), objects)));
+    })?;
+    for (at, file) in states {
+        let was = births.remove(file.from.as_ref().unwrap_or(&file.path));
+        let was = was.unwrap_or_default();
+        let Some(blob) = &file.blob else {
+            continue;
+        };
+        let objects = read.get(blob.as_str()).cloned().flatten();
+        let at = commits.get(*at).map(|told| told.commit.at.as_second());
+        let (Some(objects), Some(at)) = (objects, at) else {
+            births.insert(file.path.clone(), was);
+            continue;
+        };
+        let each = objects.into_iter().map(|object| {
+            let born = was.get(&object).copied().unwrap_or(at);
+            (object, born)
+        });
+        births.insert(file.path.clone(), each.collect());
     }
     Ok(())
 }
@@ -110,7 +111,8 @@ pub(super) fn bear_each(
 struct Documents<'a> {
     catalog: &'a Catalog,
     namespace: &'a str,
-    read: HashMap<Vec<u8>, Option<Vec<String>>>,
+    /// The objects by the hash of the document, because the documents of a long log need much memory.
+    read: HashMap<String, Option<Vec<String>>>,
 }
 
 impl Documents<'_> {
@@ -118,11 +120,12 @@ impl Documents<'_> {
     fn objects(&mut self, text: &[u8]) -> Option<Vec<String>> {
         let mut found = Vec::new();
         for document in bounded_yaml::split(text) {
-            if !self.read.contains_key(document) {
+            let hash = hash(document);
+            if !self.read.contains_key(&hash) {
                 let objects = self.understand(document);
-                self.read.insert(document.to_vec(), objects);
+                self.read.insert(hash.clone(), objects);
             }
-            let objects = self.read.get(document)?.as_ref()?;
+            let objects = self.read.get(&hash)?.as_ref()?;
             found.extend(objects.iter().cloned());
         }
         Some(found)

@@ -22,7 +22,7 @@ use crate::api::audit::{
 };
 use crate::api::pin::ReleasePinSpec;
 use crate::api::{labels, names};
-use crate::git::{GitError, WorkTree};
+use crate::git::{Blob, GitError, WorkTree};
 
 /// The commits since the log was last read.
 #[derive(Default)]
@@ -274,10 +274,11 @@ pub(super) fn take(
         return Ok(shared(entries));
     }
     let mut lacking = 0;
-    let mut blobs = |ids: &[String]| {
-        let found = work.blobs_of_log(ids)?;
-        lacking += found.iter().filter(|text| text.is_none()).count();
-        Ok(found)
+    let mut blobs = |ids: &[String], take: &mut dyn FnMut(usize, Option<Vec<u8>>)| {
+        work.each_blob_of_log(ids, moves::blob_limits(), &mut |at, blob| {
+            lacking += usize::from(blob == Blob::Missing);
+            take(at, blob.whole());
+        })
     };
     let namespace = index.namespace.clone();
     let (states, _) = back(&news.commits, &followed.several);

@@ -8,12 +8,10 @@ use serde_json::Value;
 use super::files::{self, Charts, is_manifest};
 use super::identity::{is_of_us, names_us};
 use super::manifest::{Unreadable, values};
+use super::moves::blob_limits;
 use super::read::letters;
 use super::{hidden, is_in};
-use crate::git::{GitError, WorkTree};
-
-/// The number of files that are read from git at once, so that a large repository needs little memory.
-const AT_ONCE: usize = 1000;
+use crate::git::{Blob, GitError, WorkTree};
 
 /// A ReleasePin, or a patch of one, in a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,18 +41,25 @@ pub fn committed_pins(work: &WorkTree, commit: &str) -> Result<CommittedPins, Gi
     let charts = Charts::of(&paths);
     paths.retain(|path| is_manifest(path) || charts.is_template(path));
     let mut found = CommittedPins::default();
-    for some in paths.chunks(AT_ONCE) {
-        let names = some.iter().map(|path| format!("{commit}:{path}"));
-        let blobs = work.blobs(&names.collect::<Vec<String>>())?;
-        for (path, blob) in some.iter().zip(blobs) {
-            // git lists a file that this clone does not have.
-            let read = blob.ok_or(Unreadable);
-            match read.and_then(|bytes| pins(path, &bytes, charts.is_template(path))) {
-                Ok(pins) => found.pins.extend(pins),
-                Err(Unreadable) => found.unread.push(path.clone()),
+    let names = paths.iter().map(|path| format!("{commit}:{path}"));
+    let names: Vec<String> = names.collect();
+    work.each_blob(&names, blob_limits(), &mut |at, blob| {
+        let Some(path) = paths.get(at) else {
+            return;
+        };
+        let read = match blob {
+            Blob::Whole(bytes) => pins(path, &bytes, charts.is_template(path)),
+            Blob::TooLarge { has_word, .. } if !has_word && !files::is_kustomization(path) => {
+                Ok(Vec::new())
             }
+            // git lists a file that this clone does not have.
+            Blob::TooLarge { .. } | Blob::Missing => Err(Unreadable),
+        };
+        match read {
+            Ok(pins) => found.pins.extend(pins),
+            Err(Unreadable) => found.unread.push(path.clone()),
         }
-    }
+    })?;
     Ok(found)
 }
 

@@ -126,7 +126,7 @@ impl Tree {
 
     fn text(&self, path: &str) -> Result<Option<String>, EditsError> {
         let file = self.work().inside(path)?;
-        let bytes = match std::fs::read(file) {
+        let bytes = match read::read_within_limit(&file) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => {
@@ -246,7 +246,7 @@ impl Tree {
                 return true;
             }
             let file = self.work().inside(path).ok();
-            let bytes = file.and_then(|file| std::fs::read(file).ok());
+            let bytes = file.and_then(|file| read::read_within_limit(&file).ok());
             let bytes = bytes.map(|bytes| read::letters(&bytes));
             bytes.is_some_and(|bytes| has(&bytes, "ReleasePin") && has(&bytes, name))
         };
@@ -278,8 +278,13 @@ impl Tree {
         }
         let file = match self.work().inside(path) {
             Err(GitError::Outside(_)) => {
-                let why =
-                    "which is behind a link to a directory, and bowline does not follow links";
+                let mut parts = path.split('/');
+                let why = match parts.any(|part| part.eq_ignore_ascii_case(".git")) {
+                    true => "which is inside the .git directory",
+                    false => {
+                        "which is behind a link to a directory, and bowline does not follow links"
+                    }
+                };
                 return Ok(Some(why.to_owned()));
             }
             file => file?,

@@ -17,7 +17,7 @@ use super::identity::PINS;
 use super::stat::Stat;
 
 /// Incremented when the content of the index, or the way files are read, changes its meaning.
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
 
 /// The known state of a work tree.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

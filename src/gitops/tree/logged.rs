@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::branch::{Told, branch};
 use super::files::{Charts, is_manifest};
-use super::moves::{Change, Removal, Standing, back, changes};
+use super::moves::{Change, Removal, Standing, back, blob_limits, changes};
 use super::releases::{Dealt, dealt};
 use super::{Trailers, Tree, is_in, kustomize};
 use crate::git::log::Commit;
-use crate::git::{GitError, WorkTree};
+use crate::git::{Blob, GitError, WorkTree};
 
 /// The log of the branch, with the parts that this clone lacks.
 #[derive(Debug, Default)]
@@ -27,6 +27,19 @@ pub struct Logged {
     pub cut: BTreeSet<String>,
     /// The number of file states that this clone lacks and cannot fetch.
     pub lacking: usize,
+    /// The file states that mention our groups and are too large to read.
+    pub too_large: Vec<TooLarge>,
+}
+
+/// A file state that is too large to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TooLarge {
+    /// The id of the commit.
+    pub commit: String,
+    /// The path of the file.
+    pub path: String,
+    /// The size in bytes.
+    pub size: usize,
 }
 
 /// Reads the log of HEAD. `replaced` lists the commits that get other parents by `git replace` or a graft.
@@ -57,10 +70,18 @@ pub fn logged(
     let paths = files_of_pins(tree, &commits);
     let (states, _) = back(&commits, &paths);
     let mut lacking = 0;
-    let mut blobs = |ids: &[String]| {
-        let found = work.blobs_of_log(ids)?;
-        lacking += found.iter().filter(|text| text.is_none()).count();
-        Ok(found)
+    let mut large: HashMap<String, usize> = HashMap::new();
+    let mut blobs = |ids: &[String], take: &mut dyn FnMut(usize, Option<Vec<u8>>)| {
+        work.each_blob_of_log(ids, blob_limits(), &mut |at, blob| {
+            match (&blob, ids.get(at)) {
+                (Blob::Missing, _) => lacking += 1,
+                (Blob::TooLarge { size, has_word }, Some(id)) if *has_word => {
+                    large.insert(id.clone(), *size);
+                }
+                _ => {}
+            }
+            take(at, blob.whole());
+        })
     };
     let mut standing = Standing::default();
     let changes = changes(
@@ -72,6 +93,17 @@ pub fn logged(
         HashMap::new(),
     )?;
     let dealt = dealt(&mut blobs, &commits)?;
+    let too_large = commits.iter().flat_map(|told| {
+        let files = told.commit.files.iter();
+        files.filter_map(|file| {
+            Some(TooLarge {
+                size: *large.get(file.blob.as_ref()?)?,
+                commit: told.teller(file).id.clone(),
+                path: file.path.clone(),
+            })
+        })
+    });
+    let too_large = too_large.collect();
     Ok(Logged {
         changes,
         removals: standing.removals,
@@ -79,6 +111,7 @@ pub fn logged(
         claims,
         cut,
         lacking,
+        too_large,
     })
 }
 

@@ -16,6 +16,7 @@ use super::files::{self, Charts};
 use super::fills::{entry_fill, fill};
 use super::identity::uid;
 use super::index::{Held, Index, Known};
+use super::moves::blob_limits;
 use super::read::{Extent, LeftOut, Loaded, Looked, Read, Reader};
 use super::stat::{Folder, Stat};
 use super::{Tree, TreeError, births, kustomize};
@@ -286,16 +287,21 @@ impl Tree {
             })
         };
         let new = listed.iter().filter(|file| known(file).is_none());
-        let new: Vec<String> = new.map(|(_, blob)| blob.clone()).collect();
-        let mut new = self.work.blobs(&new)?.into_iter();
+        let new: Vec<&(String, String)> = new.collect();
         let mut found = BTreeMap::new();
-        for file in listed {
-            let left_out = known(&file).unwrap_or_else(|| {
-                let text = new.next().flatten();
-                LeftOut::read(file.1.clone(), text.as_deref(), charts.is_template(&file.0))
-            });
-            found.insert(file.0, left_out);
-        }
+        let ids: Vec<String> = new.iter().map(|(_, blob)| blob.clone()).collect();
+        self.work
+            .each_blob(&ids, blob_limits(), &mut |at, content| {
+                if let Some((path, blob)) = new.get(at) {
+                    let template = charts.is_template(path);
+                    let left_out = LeftOut::read(blob.clone(), &content, template);
+                    found.insert(path.clone(), left_out);
+                }
+            })?;
+        let known = listed
+            .iter()
+            .filter_map(|file| Some((file.0.clone(), known(file)?)));
+        found.extend(known);
         Ok(found)
     }
 

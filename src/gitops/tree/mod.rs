@@ -57,10 +57,10 @@ pub use edits::{EditsError, Wish};
 pub use files::is_manifest;
 use index::Index;
 pub use index::LeftOutPin;
-pub use logged::{Logged, logged};
+pub use logged::{Logged, TooLarge, logged};
 pub use look::Synced;
 pub use manifest::{Unreadable, is_a, mean_the_same, objects};
-pub use moves::{Change, Removal};
+pub use moves::{Change, Removal, blob_limits};
 pub use place::{BadWord, Layout};
 pub use releases::{Dealt, Deed};
 pub use trailers::Trailers;
@@ -445,8 +445,7 @@ impl Tree {
     /// Returns whether a file that is not read because of its name mentions our groups.
     fn is_unread_manifest(&self, path: &str) -> bool {
         let file = self.work.inside(path).ok().filter(|file| file.is_file());
-        let bytes = file.and_then(|file| std::fs::read(file).ok());
-        bytes.is_some_and(|bytes| identity::names_us(&bytes))
+        file.is_some_and(|file| read::names_us_in(&file))
     }
 
     /// Returns whether everything in the files and the log is served.

@@ -8,9 +8,10 @@ use jiff::Timestamp;
 use super::branch::Told;
 use super::identity::{or_else, pin_key};
 use super::manifest;
+use crate::api::labels;
 use crate::api::pin::ReleasePinSpec;
-use crate::git::GitError;
 use crate::git::log::{Changed, Commit};
+use crate::git::{BlobLimits, GitError};
 
 /// A change of a ReleasePin by a commit.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,8 +56,18 @@ pub struct Removal {
 /// A ReleasePin in a file: its namespace (empty if the file names none), its name and its spec.
 pub(super) type Pin = (String, String, ReleasePinSpec);
 
-/// Reads blobs by their ids; None for a blob that this clone lacks.
-pub(super) type Blobs<'b> = &'b mut dyn FnMut(&[String]) -> Result<Vec<Option<Vec<u8>>>, GitError>;
+/// Reads blobs by their ids and passes each one on with its index; None for a blob that this clone lacks, or
+/// that is too large.
+pub(super) type Blobs<'b> =
+    &'b mut dyn FnMut(&[String], &mut dyn FnMut(usize, Option<Vec<u8>>)) -> Result<(), GitError>;
+
+/// The limits of reading the blobs of manifests: those of the files of the work tree.
+pub fn blob_limits() -> BlobLimits<'static> {
+    BlobLimits {
+        bytes: bounded_yaml::Limits::default().bytes,
+        words: &labels::GROUPS,
+    }
+}
 
 /// The state of the ReleasePins after a commit.
 #[derive(Default)]
@@ -114,12 +125,11 @@ pub(super) fn changes(
     let wanted = wanted.into_iter().filter(|id| !known.contains_key(id));
     let wanted: Vec<String> = wanted.map(str::to_owned).collect();
     let mut read: HashMap<&str, Option<Vec<Pin>>> = HashMap::with_capacity(wanted.len());
-    // In pieces, so that a long log needs little memory.
-    for some in wanted.chunks(1000) {
-        let texts = blobs(some)?.into_iter();
-        let pins = texts.map(|text| text.and_then(|text| read_pins(&text)));
-        read.extend(some.iter().map(String::as_str).zip(pins));
-    }
+    blobs(&wanted, &mut |at, text| {
+        let id = wanted.get(at).map(String::as_str);
+        let pins = text.and_then(|text| read_pins(&text));
+        read.extend(id.map(|id| (id, pins)));
+    })?;
     // A state that cannot be parsed is skipped: it has no ReleasePins of its own.
     let pins_of = |blob: &str| match known.get(blob) {
         Some(pins) => Some(*pins),

@@ -60,9 +60,36 @@ impl Layout {
                     "layout.{kind}: {path:?} is no path of a YAML or JSON file in the repository"
                 )));
             }
+            let is_inside_git = |part: &str| part.eq_ignore_ascii_case(".git");
+            if path.split('/').any(is_inside_git) {
+                return Err(wrong(format!(
+                    "layout.{kind}: {path:?} is inside the .git directory; choose a path outside of it"
+                )));
+            }
+            if let Some(slot) = unknown_slot(path) {
+                return Err(wrong(format!(
+                    "layout.{kind}: {path:?} has {slot}, which bowline does not know; the placeholders are {}",
+                    SLOTS.join(", ")
+                )));
+            }
         }
         Ok(written)
     }
+}
+
+/// The placeholders of a path.
+const SLOTS: [&str; 4] = ["{name}", "{namespace}", "{component}", "{environment}"];
+
+/// Returns the first part of a path in braces that is no placeholder, or an unpaired brace.
+fn unknown_slot(path: &str) -> Option<String> {
+    let mut rest = path.to_owned();
+    for slot in SLOTS {
+        rest = rest.replace(slot, "");
+    }
+    let begin = rest.find(['{', '}'])?;
+    let tail = rest.get(begin..)?;
+    let end = tail.find('}').map_or(tail.len(), |end| end + 1);
+    tail.get(..end).map(str::to_owned)
 }
 
 /// The words of an object that its path may contain.
@@ -269,4 +296,34 @@ fn swap(path: &str, word: &str, by: &str) -> Option<String> {
     let (at, _) = found.last()?;
     let (before, after) = (path.get(..at)?, path.get(at + word.len()..)?);
     Some(format!("{before}{by}{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layout_with_an_unknown_placeholder_is_refused() {
+        for (path, slot) in [
+            ("pins/{environment}/{component}.yaml", None),
+            ("{namespace}/{name}.yaml", None),
+            ("{nope}.yaml", Some("{nope}")),
+            ("{name}/{Name}.yaml", Some("{Name}")),
+            ("{{name}}.yaml", Some("{}")),
+            ("{name.yaml", Some("{name.yaml")),
+            ("name}.yaml", Some("}")),
+        ] {
+            assert_eq!(unknown_slot(path).as_deref(), slot, "{path}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        for (path, why) in [
+            ("{nope}.yaml", "the placeholders are {name}"),
+            (".git/x.yaml", "is inside the .git directory"),
+            ("../x.yaml", "is no path of a YAML or JSON file"),
+        ] {
+            let layout = Layout([("ReleasePin".to_owned(), path.to_owned())].into());
+            let error = Layout::read(folder.path(), layout).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
 }

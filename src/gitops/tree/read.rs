@@ -25,7 +25,8 @@ use super::moves::{self, Pin};
 use super::stat::{Folder, Stat};
 use super::{guess, hidden, kustomize, manifest};
 use crate::api::pin::ReleasePinSpec;
-use crate::api::{labels, lists};
+use crate::api::{labels, lists, names};
+use crate::git::Blob;
 
 /// An object of a file, ready to be served except for the metadata from git.
 pub(super) struct Loaded {
@@ -337,6 +338,13 @@ impl Reader<'_> {
         if name.is_empty() {
             return Err(format!("a {} without a name", resource.subject.kind));
         }
+        if !namespace.is_empty() && !names::is_namespace(&namespace) {
+            return Err(format!(
+                "{} {name}: {namespace:?} cannot be a namespace; {}",
+                resource.subject.kind,
+                names::NAMESPACE_FORM
+            ));
+        }
         let writer = Writer {
             user: String::new(),
             manager: String::new(),
@@ -425,17 +433,19 @@ pub(super) struct LeftOut {
 }
 
 impl LeftOut {
-    /// Parses the blob of a file that is not checked out; None if this clone lacks the blob.
-    pub(super) fn read(blob: String, text: Option<&[u8]>, template: bool) -> Self {
-        let ours = match text {
+    /// Parses the blob of a file that is not checked out.
+    pub(super) fn read(blob: String, content: &Blob, template: bool) -> Self {
+        let (ours, text) = match content {
             // A blob that this clone lacks may contain anything.
-            None => true,
-            Some(text) if template => hidden::problem_of_template("", text).is_some(),
-            Some(text) => names_us(text),
+            Blob::Missing => (true, None),
+            Blob::TooLarge { has_word, .. } => (*has_word, None),
+            Blob::Whole(text) if template => {
+                (hidden::problem_of_template("", text).is_some(), None)
+            }
+            Blob::Whole(text) => (names_us(text), Some(text.as_slice())),
         };
-        let pins = text
-            .filter(|_| ours && !template)
-            .and_then(moves::read_pins);
+        let text = text.filter(|_| ours);
+        let pins = text.and_then(moves::read_pins);
         let pins = pins.unwrap_or_default().into_iter();
         let pins = pins.map(|(namespace, name, spec)| LeftOutPin {
             namespace,
@@ -444,8 +454,7 @@ impl LeftOut {
             environment: spec.environment,
             problem: String::new(),
         });
-        let text = text.filter(|_| ours && !template).unwrap_or_default();
-        let objects = manifest::objects(text).unwrap_or_default();
+        let objects = manifest::objects(text.unwrap_or_default()).unwrap_or_default();
         let releases = objects
             .iter()
             .filter(|value| manifest::is_a("Release", value));
@@ -591,6 +600,24 @@ pub(super) fn is_a_release(bytes: &[u8]) -> bool {
     // A file that begins with a separator is still one document.
     let one = || at_margin(b"---").all(|at| at == 0) && at_margin(b"...").next().is_none();
     line(b"kind:") == Some(b"kind: Release") && line(b"apiVersion:").is_some_and(group) && one()
+}
+
+/// Returns whether a file can contain objects of bowline, however large it is.
+pub(super) fn names_us_in(file: &Path) -> bool {
+    let found = File::open(file).and_then(|mut file| names_us_somewhere(&mut file));
+    found.unwrap_or_default()
+}
+
+/// Reads a file that is not larger than the limit of the files of the work tree.
+pub(super) fn read_within_limit(file: &Path) -> std::io::Result<Vec<u8>> {
+    let limit = bounded_yaml::Limits::default().bytes;
+    let mut bytes = Vec::new();
+    let longest = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    File::open(file)?.take(longest).read_to_end(&mut bytes)?;
+    match bytes.len() > limit {
+        true => Err(std::io::ErrorKind::FileTooLarge.into()),
+        false => Ok(bytes),
+    }
 }
 
 /// Reads a file of a known size, with one system call for most files, because there are many.

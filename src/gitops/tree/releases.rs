@@ -83,14 +83,17 @@ pub(super) fn dealt(blobs: Blobs<'_>, commits: &[Told]) -> Result<Vec<Dealt>, Gi
             }
         }
     }
-    let texts = blobs(&wanted)?;
-    let read = |at: Option<usize>| {
-        let text = at.and_then(|at| texts.get(at)?.as_deref());
-        text.map(releases).unwrap_or_default()
-    };
+    let mut states: Vec<Releases> = vec![Releases::new(); wanted.len()];
+    blobs(&wanted, &mut |at, text| {
+        if let (Some(state), Some(text)) = (states.get_mut(at), text) {
+            *state = releases(&text);
+        }
+    })?;
+    let none = Releases::new();
+    let read = |at: Option<usize>| at.and_then(|at| states.get(at)).unwrap_or(&none);
     for (number, before, after) in files {
         if let Some(dealt) = found.get_mut(number) {
-            dealt.deeds.extend(deeds(&read(before), &read(after)));
+            dealt.deeds.extend(deeds(read(before), read(after)));
         }
     }
     Ok(found)

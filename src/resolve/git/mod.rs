@@ -247,9 +247,9 @@ impl Git {
         let work = self.local.as_ref()?;
         check_path(&reference.path).ok()?;
         parse_revision(&reference.revision).ok()?;
-        let found = work.blob(&reference.revision, &reference.path).ok()??;
-        let size = u64::try_from(found.len()).ok()?;
-        (size <= self.settings.limits.file_bytes).then_some(found)
+        let limit = usize::try_from(self.settings.limits.file_bytes).unwrap_or(usize::MAX);
+        let found = work.blob(&reference.revision, &reference.path, limit);
+        found.ok()?
     }
 
     fn check<'a>(&self, reference: &'a GitRef) -> Result<Wanted<'a>, Cause> {

@@ -29,7 +29,7 @@ impl From<NotCommitted> for Refused {
 /// Prepares the repository for a plan; returns a note about leftovers that were removed.
 pub(super) async fn begin(session: &Session, command: &Command) -> Result<Option<String>, Refused> {
     match Commits::of(&session.connection) {
-        Some(commits) => Ok(commits.begin(command.before_plan()).await?),
+        Some(commits) => Ok(commits.begin(command.before_plan(), false).await?),
         None => Ok(None),
     }
 }

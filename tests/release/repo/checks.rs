@@ -462,3 +462,57 @@ fn a_repository_without_our_kinds_is_named_with_next_steps() {
     shop.commit("begin");
     shop.ends("check", 1, "x.yaml");
 }
+
+/// A file of `size` bytes that bowline does not read: a ReleasePin and a long comment.
+fn large_pin(size: usize) -> String {
+    let mut text = pin("mail", "dev", "mail-1");
+    while text.len() < size {
+        text.push_str("# a long comment of a file that is too large for bowline to read it\n");
+    }
+    text
+}
+
+#[test]
+fn a_file_in_the_history_over_the_limit_is_reported_and_not_read() {
+    let shop = Shop::open(&["cart", "mail"]);
+    shop.write("pins/dev/mail.yaml", &large_pin(9 << 20));
+    shop.write("notes.yaml", &"# nothing of bowline\n".repeat(500_000));
+    shop.commit("grow");
+    let large = shop.head();
+    shop.ends("check", 1, "are more than the limit of 8388608");
+    shop.write("pins/dev/mail.yaml", &pin("mail", "dev", "mail-2"));
+    shop.write("notes.yaml", "a: 1\n");
+    shop.commit("shrink");
+    shop.ends("check", 0, "no problems found");
+    let ran = shop.ends(&format!("check --base {large}"), 1, "pins/dev/mail.yaml in");
+    assert!(
+        ran.out.contains("are more than the limit of 8388608"),
+        "{}",
+        ran.out
+    );
+    assert!(!ran.out.contains("notes.yaml"), "{}", ran.out);
+    let ran = shop.ends("audit verify", 0, "");
+    let said = format!("{}{}", ran.out, ran.err);
+    assert!(
+        said.contains("pins/dev/mail.yaml has 9.0 MB in this commit"),
+        "{said}"
+    );
+    assert!(!said.contains("notes.yaml"), "{said}");
+}
+
+#[test]
+fn a_namespace_that_no_cluster_accepts_is_reported_at_its_line() {
+    let shop = Shop::open(&["cart"]);
+    for namespace in ["shop ", "a/b", "a\\nb", "a\\e[1m", "Shop", "a.b"] {
+        let own = format!("namespace: \"{namespace}\"");
+        let text = pin("cart", "dev", "cart-1").replace("namespace: shop", &own);
+        assert!(text.contains(&own), "{text}");
+        shop.write("pins/dev/cart.yaml", &text);
+        let ran = shop.ends("check", 1, "pins/dev/cart.yaml:1: ReleasePin cart-dev: \"");
+        assert!(ran.out.contains("cannot be a namespace"), "{}", ran.out);
+        let begun = std::time::Instant::now();
+        let ran = shop.run("status");
+        assert!(begun.elapsed() < std::time::Duration::from_secs(20));
+        assert!(!ran.err.contains("Failed to build request"), "{}", ran.err);
+    }
+}

@@ -158,3 +158,41 @@ fn what_was_half_done_is_put_back_and_what_somebody_changed_is_left() {
     assert_eq!(shop.read("pins/staging/mail.yaml"), mine);
     assert_eq!(shop.status(), " M pins/staging/mail.yaml");
 }
+
+#[test]
+fn the_change_of_an_interrupted_action_is_named_and_a_dry_run_restores_nothing() {
+    let mut shop = Shop::open(&["cart", "search"]);
+    deadly(&shop, At::Commit, false);
+    shop.path = vec![shop.place.path().join("bin")];
+    let output = shop.start(PROMOTE).wait_with_output().unwrap();
+    shop.path.clear();
+    assert_eq!(output.status.signal(), Some(9), "{output:?}");
+    let left = shop.status();
+    assert!(left.contains("pins/staging/cart.yaml"), "{left}");
+    let named = "was interrupted before its commit, and its change is still in pins/staging/cart.yaml, pins/staging/search.yaml";
+    let next = "the next action restores these files first";
+    for (line, code) in [
+        ("status", 0),
+        ("check", 1),
+        ("audit list", 0),
+        ("promote cart --from dev --to staging --dry-run", 5),
+        ("promote cart --from staging --to prod --dry-run", 5),
+        ("rollback cart -e staging --to cart-1 --dry-run", 5),
+        ("mark bad cart-1 --reason leaks --dry-run", 5),
+        ("gc --dry-run", 5),
+        (
+            "promote cart --from dev --to staging --dry-run --readonly",
+            5,
+        ),
+        ("promote cart --from dev --to staging --readonly", 5),
+    ] {
+        let ran = shop.ends(line, code, named);
+        let said = format!("{}{}", ran.out, ran.err);
+        assert!(said.contains(next), "{line}: {said}");
+        assert_eq!(shop.status(), left, "{line}");
+    }
+    shop.ends(PROMOTE, 0, "were restored");
+    shop.ends("check", 0, "no problems found");
+    let ran = shop.ends("status", 0, "cart");
+    assert!(!ran.err.contains("interrupted"), "{}", ran.err);
+}

@@ -102,8 +102,14 @@ pub enum OpenError {
         /// The newest layout version that this program knows.
         known: i32,
     },
+    /// Another process holds the lock of the file for longer than this program waits.
+    #[error("{path} is locked: another process is writing to it")]
+    Locked {
+        /// The file.
+        path: PathBuf,
+    },
     /// SQLite returned an error.
-    #[error("cannot open {path}: {cause}; make the file and its folder writable")]
+    #[error("cannot open {path}: {cause}")]
     Sqlite {
         /// The file.
         path: PathBuf,
@@ -390,8 +396,17 @@ fn refused(path: &Path, cause: rusqlite::Error) -> OpenError {
     match Damage::of(&path, &cause) {
         Some(damage) => OpenError::Damaged { path, damage },
         None if is_no_space(&cause) => OpenError::NoSpace { path, cause },
+        None if is_locked(&cause) => OpenError::Locked { path },
         None => OpenError::Sqlite { path, cause },
     }
+}
+
+/// Returns whether another process holds the lock of the file.
+fn is_locked(cause: &rusqlite::Error) -> bool {
+    matches!(
+        cause.sqlite_error_code(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+    )
 }
 
 /// Returns whether a write failed because the disk is full or a file is too large. SQLite reports a limit for

@@ -130,3 +130,55 @@ async fn a_release_that_had_nothing_ends_at_once() {
     stage.delete("web-dev").await;
     stage.until_gone("web-dev").await;
 }
+
+/// A release that takes over the objects of a deleted release of the same name.
+#[tokio::test]
+async fn an_object_that_is_being_deleted_is_not_applied_and_the_end_waits_for_it() {
+    let stage = Stage::new().await;
+    let running = stage.start();
+    let admin = stage.own.admin();
+    let web = deployment("shop-dev", "web", 1, "shop/web:v1");
+    stage
+        .release("web-dev", "dev", std::slice::from_ref(&web))
+        .await;
+    stage.until_ready("web-dev").await;
+    running.stop().await;
+    // The release goes without its object, as in an uninstallation that keeps the workloads.
+    finalizers(&stage.own, &web, json!(["shop.example/wait"])).await;
+    let release = json!({"apiVersion": "core.choreo.dev/v1", "kind": "Release", "metadata": {"name": "web-dev", "namespace": "default"}});
+    finalizers(&stage.own, &release, json!(null)).await;
+    stage.delete("web-dev").await;
+    api(&admin, &web)
+        .delete("web", &Default::default())
+        .await
+        .unwrap();
+    stage
+        .release("web-dev", "dev", std::slice::from_ref(&web))
+        .await;
+    let running = stage.start();
+    let release = stage
+        .until("web-dev", |it| {
+            said(it, condition::APPLIED)
+                .is_some_and(|(_, reason, _)| reason == condition::PROGRESSING)
+        })
+        .await;
+    let (_, _, message) = said(&release, condition::APPLIED).unwrap();
+    assert!(
+        message.contains("shop-dev") && message.contains("is being deleted"),
+        "{message}"
+    );
+    // The end of the new release waits for the object.
+    stage.delete("web-dev").await;
+    let release = stage
+        .until("web-dev", |it| {
+            said(it, condition::FINALIZING)
+                .is_some_and(|(_, _, message)| message.contains("waits until"))
+        })
+        .await;
+    let (_, _, message) = said(&release, condition::FINALIZING).unwrap();
+    assert!(message.contains("web"), "{message}");
+    finalizers(&stage.own, &web, json!(null)).await;
+    stage.until_gone("web-dev").await;
+    assert!(get(&admin, &web).await.is_none());
+    running.stop().await;
+}

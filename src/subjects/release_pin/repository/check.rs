@@ -62,6 +62,10 @@ pub fn check(
     checked
         .problems
         .extend(problems.map(|problem| problem.what));
+    if let Some(pending) = tree.work().pending()? {
+        let problem = format!("{pending}; {}", pending.hint());
+        checked.problems.push(problem);
+    }
     let components = tree.places("openchoreo.dev/components");
     let pins = tree.places(PINS);
     let left_out = tree.left_out_releases();
@@ -112,6 +116,7 @@ pub fn check(
     checked.warnings.extend(warnings);
     if let Some(base) = base {
         let changes = between(tree, base)?;
+        checked.problems.extend(changes.unread);
         for ((namespace, name), sides) in changes.releases {
             if let (Some(_), Some(_)) = sides
                 && let Some(place) = tree.place(RELEASES, &namespace, &name)

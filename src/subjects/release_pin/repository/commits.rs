@@ -15,7 +15,7 @@ use crate::engine::pages;
 use crate::engine::whoami::Clock;
 use crate::git::commit::{CommitError, Made};
 use crate::git::push::PushError;
-use crate::git::{GitError, WorkTree, check_branch_name};
+use crate::git::{GitError, Pending, WorkTree, check_branch_name};
 use crate::gitops::tree::TreeError;
 use crate::subjects::release_pin::planner::ActionPlan;
 use crate::text;
@@ -87,6 +87,9 @@ pub enum NotCommitted {
     /// The connection is read-only.
     #[error("read-only: {0}")]
     ReadOnly(String),
+    /// The files have the change of an interrupted action.
+    #[error("{0}, so nothing was planned")]
+    Pending(Pending),
     /// A file cannot be edited.
     #[error(transparent)]
     Propose(#[from] ProposeError),
@@ -178,6 +181,7 @@ impl NotCommitted {
             Self::Propose(error) => error.hint().map(str::to_owned),
             Self::Commit(error) => error.hint(),
             Self::Push(error) => error.hint(),
+            Self::Pending(pending) => Some(pending.hint()),
             Self::Unfounded(unfounded) => Some(unfounded.hint()),
             Self::Behind { way, .. } => Some(format!("{way}, then run the command again")),
             Self::Unseen(PushError::Unreachable { .. }) => {
@@ -201,16 +205,29 @@ impl<'a> Commits<'a> {
 
     /// Prepares a plan: reads all files, cleans up after an interrupted action, and, if the commit will
     /// be pushed, fetches from or checks the remote as `remote` says. Returns a message about the
-    /// interrupted action.
-    pub async fn begin(&self, remote: BeforePlan) -> Result<Option<String>, NotCommitted> {
+    /// interrupted action. A dry run and a read-only connection clean nothing up: an interrupted action is
+    /// an error there.
+    pub async fn begin(
+        &self,
+        remote: BeforePlan,
+        dry_run: bool,
+    ) -> Result<Option<String>, NotCommitted> {
         if let Some(branch) = &self.repository.branch {
             check_branch_name(branch)?;
         }
         self.repository.whole().await?;
+        if (dry_run || self.readonly.is_some())
+            && let Some(pending) = self.with_git(|work| Ok(work.pending()?)).await?
+        {
+            return Err(NotCommitted::Pending(pending));
+        }
         if self.readonly.is_some() {
             return Ok(None);
         }
-        let recovered = self.recover().await?;
+        let recovered = match dry_run {
+            true => None,
+            false => self.recover().await?,
+        };
         match (self.repository.push, remote) {
             (false, _) => {}
             (true, BeforePlan::Fetch) => self.fetch().await?,

@@ -176,7 +176,8 @@ impl Grounds {
         };
         let blobs = |paths: &[&str]| {
             let names = paths.iter().map(|path| format!("{base}:{path}"));
-            work.blobs(&names.collect::<Vec<String>>())
+            let limit = bounded_yaml::Limits::default().bytes;
+            work.blobs(&names.collect::<Vec<String>>(), limit)
         };
         let paths: Vec<&str> = self.said.iter().map(|(path, _)| path.as_str()).collect();
         for ((path, wanted), blob) in self.said.iter().zip(blobs(&paths)?) {

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use similar::TextDiff;
 
 use crate::git::commit::{FileEdit, Wanted};
-use crate::gitops::tree::{EditsError, mean_the_same};
+use crate::gitops::tree::{EditsError, blob_limits, mean_the_same};
 
 pub use check::{Checked, Promotion, check};
 pub use commits::{BeforePlan, Commits, Committed, NotCommitted, Pushed};
@@ -115,6 +115,7 @@ impl Proposal {
             operation: &self.operation,
             branch,
             means_the_same: mean_the_same,
+            limits: blob_limits(),
         }
     }
 }

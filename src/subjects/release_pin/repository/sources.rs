@@ -83,6 +83,7 @@ pub fn uncommitted(
         let addons = definitions.addons.iter();
         embedded.extend(addons.map(|addon| ("addons", addon.name.clone())));
     }
+    let limit = bounded_yaml::Limits::default().bytes;
     let mut files = BTreeSet::new();
     for (plural, name) in embedded {
         let resource = format!("{}/{plural}", labels::OPENCHOREO_GROUP);
@@ -90,7 +91,7 @@ pub fn uncommitted(
             continue;
         };
         let on_disk = std::fs::read(tree.work().root().join(&place.path)).ok();
-        if tree.work().blob("HEAD", &place.path)? != on_disk {
+        if tree.work().blob("HEAD", &place.path, limit)? != on_disk {
             files.insert(place.path);
         }
     }

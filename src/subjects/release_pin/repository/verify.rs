@@ -1,25 +1,27 @@
 //! Verifies commits: their trailers have to match their changes.
 //!
 //! The verification compares the trailers of a commit with its own change: the files before and after it.
-//! If this clone lacks a file, the result is "not known" and proves nothing. A file that cannot be parsed
-//! counts as a file without objects.
+//! If this clone lacks a file, the result is "not known" and proves nothing. A file that cannot be parsed, or
+//! that is too large, counts as a file without objects.
 
 mod releases;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::api::audit::{Action, COMPONENT, RELEASE_PIN, Subject};
 use crate::api::pin::{Hold, ReleasePinSpec};
 use crate::connect::Repository;
 use crate::engine::audit::{ChainSummary, Finding, Severity, Verdict};
 use crate::git::log::Commit;
-use crate::git::{GitError, WorkTree};
+use crate::git::{Blob, GitError, WorkTree};
 use crate::gitops::tree::{
-    Change, Logged, Removal, Trailers, Tree, is_a, is_manifest, logged, objects,
+    Change, Logged, Removal, Trailers, Tree, blob_limits, is_a, is_manifest, logged, objects,
 };
+use crate::text;
 
 /// Compares the trailers of every commit that names ReleasePins or releases with its changes.
 pub fn verify(repository: &Repository, component: Option<&str>) -> Result<Verdict, GitError> {
@@ -104,10 +106,19 @@ impl Facts {
             .flat_map(|file| file.old.iter().chain(&file.blob))
             .collect();
         let ids: Vec<String> = ids.into_iter().cloned().collect();
-        let texts = work.blobs_of_log(&ids)?.into_iter();
-        let read = texts.map(|text| Some(objects(&text?).unwrap_or_default()));
+        let mut blobs = HashMap::with_capacity(ids.len());
+        work.each_blob_of_log(&ids, blob_limits(), &mut |at, blob| {
+            let objects = match blob {
+                Blob::Missing => None,
+                // Another finding reports it.
+                Blob::TooLarge { .. } => Some(Vec::new()),
+                Blob::Whole(text) => Some(objects(&text).unwrap_or_default()),
+            };
+            let brief = objects.map(|objects| objects.into_iter().filter_map(brief).collect());
+            blobs.extend(ids.get(at).map(|id| (id.clone(), brief)));
+        })?;
         Ok(Self {
-            blobs: ids.into_iter().zip(read).collect(),
+            blobs,
             cut: log.cut.clone(),
         })
     }
@@ -144,6 +155,18 @@ impl Facts {
     }
 }
 
+/// Returns the compared parts of an object; None for a kind that no trailer names. The spec of a release can
+/// be large: only its component and its hash are kept.
+fn brief(mut object: Value) -> Option<Value> {
+    if is_a("Release", &object) {
+        let spec = object["spec"].take();
+        let hash = Sha256::digest(spec.to_string()).to_vec();
+        object["spec"] = json!({"component": {"name": spec["component"]["name"]}, "hash": hash});
+        return Some(object);
+    }
+    is_a("ReleasePin", &object).then_some(object)
+}
+
 fn pin_of<'a>(
     component: &'a str,
     environment: &'a str,
@@ -172,6 +195,15 @@ pub(super) fn judge(log: &Logged, facts: &Facts, component: Option<&str>) -> Ver
         verdict
             .warnings
             .push(unknown("commit/HEAD".to_owned(), what));
+    }
+    for state in &log.too_large {
+        let what = format!(
+            "{} has {} in this commit, more than the {} that bowline reads, so its objects are not known",
+            state.path,
+            text::bytes(state.size as u64),
+            text::bytes(blob_limits().bytes as u64)
+        );
+        verdict.warnings.push(unknown(object(&state.commit), what));
     }
     let mut chains: BTreeMap<&str, usize> = BTreeMap::new();
     let changes = log.changes.iter();
