@@ -89,7 +89,11 @@ pub async fn run(
         Ok(planned) => planned,
         Err(error) => return Err(not_collected(error, &connection, &address).await),
     };
-    let files = service.files(&planned).await?.map(Arc::new);
+    let files = match arguments.dry_run || planned.is_idle() {
+        true => service.proposal(&planned)?,
+        false => service.files(&planned).await?,
+    };
+    let files = files.map(Arc::new);
     let plan = collection(&planned);
     let text = shown(plan, files.as_deref(), arguments.output);
     let going = plan.going().count();

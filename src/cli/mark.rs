@@ -131,11 +131,11 @@ pub async fn run(
         let text = arguments.print(verdict, reason, UNCHANGED);
         return Ok(Outcome::ending(text, exit));
     }
-    let files = service.files(&planned).await?.map(Arc::new);
     if arguments.dry_run {
         let text = arguments.print(verdict, arguments.reason.as_deref(), PLANNED);
         return Ok(Outcome::changes(text));
     }
+    let files = service.files(&planned).await?.map(Arc::new);
     let protected = connection.protected_context();
     let confirmation = planned.confirmation(&service.feed.world(), protected);
     let question = arguments.question(verdict);

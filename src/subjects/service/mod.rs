@@ -158,12 +158,19 @@ impl Service<'_> {
 
     /// Returns the files that a plan changes, if they can be committed now; None if the target is a server.
     pub async fn files(&self, planned: &PlannedCommand) -> Result<Option<Proposal>, NotCommitted> {
-        let Some(commits) = Commits::of(self.connection) else {
-            return Ok(None);
-        };
-        let proposal = propose(&commits, planned)?;
-        commits.admits(&proposal).await?;
-        Ok(Some(proposal))
+        let proposal = self.proposal(planned)?;
+        if let (Some(commits), Some(proposal)) = (Commits::of(self.connection), &proposal) {
+            commits.admits(proposal).await?;
+        }
+        Ok(proposal)
+    }
+
+    /// Like [`Service::files`], but does not check whether the files can be committed: for a dry run.
+    pub fn proposal(&self, planned: &PlannedCommand) -> Result<Option<Proposal>, NotCommitted> {
+        let commits = Commits::of(self.connection);
+        commits
+            .map(|commits| propose(&commits, planned))
+            .transpose()
     }
 
     /// Renders the effect of each change on its environment, see [`Planner::show`].
