@@ -109,7 +109,7 @@ async fn a_set_is_pinned_with_an_expiry_and_undone_as_one() {
     story.shows("no object changes in the environment").await;
     story.types("2").keys("enter");
     story
-        .shows("ledger in dev now runs ledger-v1, revision 3")
+        .shows("ledger in dev still runs ledger-v1, revision 3")
         .await;
     for component in ["cart", "ledger"] {
         let holds = story.pin(component, "dev").await.spec.holds;
