@@ -88,7 +88,7 @@ pub(in crate::cli) async fn apply(
             Err(error) => {
                 say(format!("error: {}: {error}", &change.key().name));
                 if error.is_open() {
-                    let history = change.command_line("history", |word| quoted(word).into());
+                    let history = change.command_line("history", quoted);
                     let history = address.bowline(&history);
                     let kind = change.subject.kind.name;
                     say(format!("hint: {history} lists the revisions of the {kind}"));
