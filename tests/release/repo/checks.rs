@@ -508,7 +508,7 @@ fn a_namespace_that_no_cluster_accepts_is_reported_at_its_line() {
         let text = pin("cart", "dev", "cart-1").replace("namespace: shop", &own);
         assert!(text.contains(&own), "{text}");
         shop.write("pins/dev/cart.yaml", &text);
-        let ran = shop.ends("check", 1, "pins/dev/cart.yaml:1: ReleasePin cart-dev: \"");
+        let ran = shop.ends("check", 1, "pins/dev/cart.yaml:2: ReleasePin cart-dev: \"");
         assert!(ran.out.contains("cannot be a namespace"), "{}", ran.out);
         let begun = std::time::Instant::now();
         let ran = shop.run("status");
