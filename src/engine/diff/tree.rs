@@ -192,21 +192,19 @@ impl<'a> Walk<'a> {
 
     /// Returns whether the path is that of a field that contains a quantity.
     fn is_quantity(&self) -> bool {
-        match self.path.as_slice() {
+        matches!(
+            self.path.as_slice(),
             [
                 ..,
                 Step::Key("resources"),
                 Step::Key("limits" | "requests"),
                 Step::Key(_),
-            ]
-            | [
+            ] | [
                 Step::Key("spec"),
                 Step::Key("capacity" | "hard"),
-                Step::Key(_),
-            ]
-            | [.., Step::Key("sizeLimit" | "divisor")] => true,
-            _ => false,
-        }
+                Step::Key(_)
+            ] | [.., Step::Key("sizeLimit" | "divisor")]
+        )
     }
 
     /// Records a map or list: its key, then the pieces of `inside`. A side that has it and gets no pieces

@@ -45,7 +45,7 @@ async fn who_follows_it_comes_to_its_end() {
         .keys("enter")
         .shows("tour 6 of 11: the rollout")
         .await;
-    story.shows("cart in prod now runs cart-v1").await;
+    story.shows("cart in prod rolls out cart-v1").await;
     story.keys("esc").shows("tour 7 of 11: a promotion").await;
     story.keys("h P").shows("tour 8 of 11: a hold").await;
     story.keys("esc").shows("cart in staging").await;

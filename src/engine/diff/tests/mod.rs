@@ -340,7 +340,8 @@ fn another_form_of_the_same_quantity_is_noise() {
     };
     let before = with(json!("2000m"), "1Gi", "1024Mi");
     let after = with(json!("2"), "1024Mi", "1Gi");
-    let found = diff(&[before.clone()], &[after.clone()], &Options::default());
+    let [one, other] = [&before, &after].map(std::slice::from_ref);
+    let found = diff(one, other, &Options::default());
     assert!(found.is_empty(), "{found:?}");
     assert_eq!(fields(before.clone(), after, &noisy()).len(), 3);
     let more = with(json!(3), "1Gi", "1024Mi");

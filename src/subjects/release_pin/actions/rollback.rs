@@ -185,22 +185,21 @@ fn target(
                     environment,
                 });
             }
-            let healthy: Vec<Candidate<'_, '_>> = healthy(rules.world, pin, asked.now).collect();
-            let found = healthy.iter().position(Candidate::is_good);
-            let Some(found) = found.and_then(|found| healthy.get(found).zip(healthy.get(..found)))
-            else {
+            let Some(found) = last_good(rules.world, pin, asked.now) else {
+                let healthy: Vec<Candidate<'_, '_>> =
+                    healthy(rules.world, pin, asked.now).collect();
+                let abandoned = healthy.iter().filter_map(|one| one.abandoned(pin));
                 return Err(Refusal::NoLastGood {
                     component,
                     environment,
                     bad: healthy_but_bad(&healthy),
-                    abandoned: skipped(pin, &healthy, |one| one.left_for.is_some()),
+                    abandoned: each_once(abandoned),
                 });
             };
-            let (found, newer) = found;
             Ok((
-                found.ran.release.to_string(),
-                Some(found.ran.generation),
-                skipped(pin, newer, |_| true),
+                found.release.to_string(),
+                Some(found.generation),
+                skipped(rules.world, pin, found, asked.now),
             ))
         }
     }
@@ -221,6 +220,15 @@ impl Candidate<'_, '_> {
 
     fn is_good(&self) -> bool {
         !self.is_bad() && self.left_for.is_none()
+    }
+
+    /// Says that the environment went back from this release; None if it did not.
+    fn abandoned(&self, pin: &Pin) -> Option<String> {
+        let earlier = self.left_for?;
+        let (release, environment) = (&self.ran.release, &pin.environment);
+        Some(format!(
+            "skips {release}: {environment} went back from it to {earlier}"
+        ))
     }
 
     fn marked_bad(&self) -> MarkedBad {
@@ -288,22 +296,37 @@ fn healthy_but_bad(healthy: &[Candidate<'_, '_>]) -> Vec<MarkedBad> {
     bad
 }
 
-/// Says of each release why the rollback skips it, each once, the newest first.
-fn skipped(
-    pin: &Pin,
-    healthy: &[Candidate<'_, '_>],
-    which: impl Fn(&Candidate<'_, '_>) -> bool,
-) -> Vec<String> {
-    let mut said = Vec::new();
-    for one in healthy.iter().filter(|one| which(one)) {
-        let release = &one.ran.release;
-        let words = match one.left_for {
-            Some(earlier) => format!(
-                "skips {release}: {} went back from it to {earlier}",
-                pin.environment
-            ),
-            None => format!("skips {}, which is marked bad", one.marked_bad().words()),
+/// Says of each release that is newer than the last good one why the rollback skips it, the newest first.
+fn skipped(world: &World, pin: &Pin, good: &Move, now: Timestamp) -> Vec<String> {
+    let current = pin.effective_release(now);
+    let candidates: Vec<Candidate<'_, '_>> = healthy(world, pin, now).collect();
+    let newer = pin.moves.iter().rev();
+    let newer = newer.take_while(|ran| ran.generation > good.generation);
+    let others = newer.filter(|ran| *ran.release != *current && ran.release != good.release);
+    each_once(others.map(|ran| {
+        let release = &ran.release;
+        let candidate = candidates.iter().find(|one| one.ran.release == *release);
+        let why = candidate.and_then(|one| {
+            let bad = one.is_bad().then(|| one.marked_bad().words());
+            let bad = bad.map(|bad| format!("skips {bad}, which is marked bad"));
+            one.abandoned(pin).or(bad)
+        });
+        let unhealthy = || {
+            (ran.healthy == Some(false)).then(|| {
+                format!(
+                    "skips {release}, which was unhealthy in {} when it was replaced",
+                    pin.environment
+                )
+            })
         };
+        let why = why.or_else(unhealthy);
+        why.unwrap_or_else(|| format!("skips {release}, which is not known to be good"))
+    }))
+}
+
+fn each_once(words: impl Iterator<Item = String>) -> Vec<String> {
+    let mut said = Vec::new();
+    for words in words {
         if !said.contains(&words) {
             said.push(words);
         }

@@ -90,7 +90,8 @@ fn a_rollback_warns_about_a_release_that_was_unhealthy_when_it_was_replaced() {
     assert_eq!(to(Target::Release("cart-2".to_owned())), [warning]);
     assert_eq!(to(Target::Revision(3)), [warning]);
     assert_eq!(to(Target::Release("cart-1".to_owned())), [] as [&str; 0]);
-    assert_eq!(to(Target::LastGood), [] as [&str; 0]);
+    let skips = "skips cart-2, which was unhealthy in staging when it was replaced";
+    assert_eq!(to(Target::LastGood), [skips]);
 }
 
 #[test]
