@@ -43,6 +43,9 @@ pub struct Changed {
     pub added: bool,
 }
 
+/// Ids of blobs, each with its index.
+type Numbered<'i> = Vec<(usize, &'i String)>;
+
 /// A trailer: its key and its value.
 pub type Trailer<'m> = (&'m str, &'m str);
 
@@ -211,7 +214,7 @@ impl WorkTree {
         ))?;
         let here: HashSet<&str> = listed.lines().collect();
         let rest = ids.iter().enumerate().skip(done);
-        let (some, missing): (Vec<(usize, &String)>, Vec<(usize, &String)>) =
+        let (some, missing): (Numbered<'_>, Numbered<'_>) =
             rest.partition(|(_, id)| here.contains(id.as_str()));
         let names: Vec<String> = some.iter().map(|(_, id)| (*id).clone()).collect();
         let mut of_some = |at: usize, blob: Blob| {
