@@ -136,18 +136,6 @@ const KNOWN: &[Known] = &[
     ),
     known(
         "tui",
-        "order",
-        "model",
-        "Subject and TargetInfo are in model; they need a module below order",
-    ),
-    known(
-        "tui",
-        "order",
-        "prompt",
-        "Choice is in prompt; it needs a module below order",
-    ),
-    known(
-        "tui",
         "prompt",
         "commands",
         "the keys of a prompt run commands",

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use kube::runtime::{wait, watcher};
 
-use crate::connect::{self, Failure};
+use crate::connect::{self, Address, Failure};
 use crate::controllers::beside::BesideError;
+use crate::engine::subject::command::SubjectError;
 use crate::text;
 
 /// The exit codes of the program.
@@ -198,6 +199,25 @@ impl Failures {
     /// Returns the exit code: that of all failures if they agree, otherwise `Failed`.
     pub fn exit(&self) -> Exit {
         self.0.unwrap_or(Exit::Done)
+    }
+}
+
+/// Translates the error of a subject, with the next step. The commands name the target.
+pub(super) fn of_subject(error: SubjectError, address: &Address) -> Error {
+    let message = error.to_string();
+    match error {
+        SubjectError::Target(error) => error.into(),
+        SubjectError::Denied(_) => Error::new(Exit::NotAllowed, message),
+        SubjectError::Missing { .. } => Error::new(Exit::Failed, message)
+            .with_hint(address.bowline("bowline get deployments,statefulsets,daemonsets")),
+        SubjectError::Revision(_) => Error::new(Exit::Failed, message),
+        SubjectError::Refused { hint, .. } => match hint {
+            Some(hint) if hint.starts_with("bowline ") => {
+                Error::new(Exit::Refused, message).with_hint(address.bowline(&hint))
+            }
+            Some(hint) => Error::new(Exit::Refused, message).with_hint(hint),
+            None => Error::new(Exit::Refused, message),
+        },
     }
 }
 

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::commits;
 use super::connect::{self, Connection, Options};
-use super::error::{Error, Exit};
+use super::error::{self, Error, Exit};
 use super::kinds::check_name;
 use crate::connect::{Address, Target};
 use crate::engine::plan::Asked;
@@ -205,7 +205,7 @@ pub(super) fn not_planned(error: NotPlanned, address: &Address) -> Error {
         NotPlanned::Refused(refusals) => refused(refusals, address),
         NotPlanned::Catalog(error) => error.into(),
         NotPlanned::Reference(error) => commits::no_reference(&error, "", address),
-        NotPlanned::Subject(error) => super::subject::failed(error, address),
+        NotPlanned::Subject(error) => error::of_subject(error, address),
         NotPlanned::Target(error) => error.into(),
     }
 }

@@ -63,11 +63,9 @@ pub async fn run(
     }
     if matrix.rows.is_empty() && arguments.component.is_none() {
         let address = Address::of(&connection, options, environment);
-        say(nothing(
-            namespace,
-            connection.repository.is_some(),
-            &address,
-        ));
+        nothing(namespace, connection.repository.is_some(), &address)
+            .into_iter()
+            .for_each(&mut *say);
     }
     if let Some(component) = &arguments.component {
         let known = matrix.rows.iter().map(|row| row.component.clone());
@@ -92,8 +90,8 @@ pub async fn run(
     })
 }
 
-/// Says that the matrix is empty, and the next steps. `namespace` is None for all namespaces.
-fn nothing(namespace: Option<&str>, is_repository: bool, address: &Address) -> String {
+/// Returns the message about an empty matrix, and the next steps. `namespace` is None for all namespaces.
+fn nothing(namespace: Option<&str>, is_repository: bool, address: &Address) -> [String; 2] {
     let (message, mut steps) = match namespace {
         Some(namespace) => {
             let all = address.bowline("bowline status -A");
@@ -117,7 +115,7 @@ fn nothing(namespace: Option<&str>, is_repository: bool, address: &Address) -> S
             format!("{apply} applies your definitions; bowline demo shows an example")
         }
     });
-    format!("{}\nhint: {}", text::line(&message), steps.join("; "))
+    [message, format!("hint: {}", steps.join("; "))]
 }
 
 /// Returns the error about a component without a row: it has neither a release nor a ReleasePin, or it does

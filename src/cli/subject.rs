@@ -10,7 +10,7 @@ use kube::api::{Api, DynamicObject};
 
 use super::actions::{Changes, applied, shown};
 use super::connect::{self, Address, Connection, Environment, Options};
-use super::error::{Error, Exit};
+use super::error::{self, Error, Exit};
 use super::output::Format;
 use super::session::Server;
 use super::{Outcome, confirm};
@@ -21,7 +21,7 @@ use crate::engine::confirmation::Confirmation;
 use crate::engine::diff::{self, Diff};
 use crate::engine::health::wait;
 use crate::engine::revisions::Revisions;
-use crate::engine::subject::command::{Actions, Command, Content, SubjectError, Verb};
+use crate::engine::subject::command::{Actions, Command, Content, Verb};
 use crate::engine::subject::{Kind, SubjectRef};
 use crate::engine::world::{Key, World};
 use crate::subjects;
@@ -86,7 +86,7 @@ impl Named {
         let (connection, subject) = self.connect(options, environment).await?;
         let address = Address::of(&connection, options, environment);
         let found = (self.actions().revisions)(&connection.client, &subject, now).await;
-        found.map_err(|error| failed(error, &address))
+        found.map_err(|error| error::of_subject(error, &address))
     }
 
     /// Collects the two sides of a comparison of revisions.
@@ -118,7 +118,7 @@ impl Named {
         let verb = verb(asked.now)?;
         let command = Command { subject, verb };
         let planned = (self.actions().plan)(&connection.client, &command, &asked).await;
-        let planned = planned.map_err(|error| failed(error, &address))?;
+        let planned = planned.map_err(|error| error::of_subject(error, &address))?;
         planned.notes.into_iter().for_each(&mut *say);
         let plan = planned.plan;
         for change in &plan.changes {
@@ -224,23 +224,4 @@ fn difference([before, after]: &[serde_json::Value; 2]) -> Option<Diff> {
     };
     let one = std::slice::from_ref;
     (before != after).then(|| diff::diff(one(before), one(after), &options))
-}
-
-/// Translates an error, with the next step. The commands name the target.
-pub(super) fn failed(error: SubjectError, address: &Address) -> Error {
-    let message = error.to_string();
-    match error {
-        SubjectError::Target(error) => error.into(),
-        SubjectError::Denied(_) => Error::new(Exit::NotAllowed, message),
-        SubjectError::Missing { .. } => Error::new(Exit::Failed, message)
-            .with_hint(address.bowline("bowline get deployments,statefulsets,daemonsets")),
-        SubjectError::Revision(_) => Error::new(Exit::Failed, message),
-        SubjectError::Refused { hint, .. } => match hint {
-            Some(hint) if hint.starts_with("bowline ") => {
-                Error::new(Exit::Refused, message).with_hint(address.bowline(&hint))
-            }
-            Some(hint) => Error::new(Exit::Refused, message).with_hint(hint),
-            None => Error::new(Exit::Refused, message),
-        },
-    }
 }

@@ -74,7 +74,9 @@ pub async fn a_rollback_outlives_what_git_says(target: Arc<Target>) {
     )
     .await;
     let (out, said) = user.done("unpin cart -e prod --reason over --yes").await;
-    assert_eq!(out, "cart in prod: cart-1 -> cart-3 (revision 3)\n");
+    let owner = &pin.spec.holds[0].owner;
+    let moved = "cart in prod: cart-1 -> cart-3, lifts the hold of";
+    assert_eq!(out, format!("{moved} {owner}: INC-7 (revision 3)\n"));
     assert!(
         said.contains("Argo CD restores the release in git: cart-3 instead of cart-1"),
         "{said}"

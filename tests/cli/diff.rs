@@ -275,7 +275,7 @@ fn what_cannot_be_compared_is_refused() {
         (
             "revisions list cart",
             2,
-            "COMPONENT/ENVIRONMENT or as releasepin/NAME",
+            "COMPONENT/ENVIRONMENT, as releasepin/NAME",
         ),
         (
             "revisions list cart/staging",

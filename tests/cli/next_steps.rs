@@ -146,7 +146,10 @@ fn the_hint_about_a_missing_object_names_the_target() {
         &["apply", "-f", file.to_str().unwrap(), &store],
     );
     assert_eq!(code, 0, "{said}");
-    for line in ["get environment zzz", "delete environment zzz"] {
+    for line in [
+        "get environment qqqqqqqqqqqqqqqqqqqqqqqqq",
+        "delete environment qqqqqqqqqqqqqqqqqqqqqqqqq",
+    ] {
         let words: Vec<&str> = line.split(' ').chain([store.as_str()]).collect();
         let (_, _, said) = run(home.path(), &words);
         assert!(

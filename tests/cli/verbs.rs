@@ -343,7 +343,7 @@ fn bad_requests_have_their_exit_codes() {
         (
             &["delete", "comp"],
             2,
-            "hint: bowline get comp -o name lists them",
+            "hint: bowline get comp -o name --embedded=",
         ),
         (
             &["delete", "comp", "a", "-f", "b"],
@@ -478,17 +478,17 @@ fn a_fault_of_the_pipelines_is_shown_by_status_and_refuses_promotions() {
     let home = home.path();
     let examples = examples();
     prints(home, &["apply", "-R", "-f", &examples]);
-    let before = prints(home, &["status"]);
+    let (_, before, _) = run(home, &["status"]);
     let other = "{apiVersion: openchoreo.dev/v1alpha1, kind: DeploymentPipeline, metadata: {name: other}, spec: {}}";
     let other = write(home, "other.yaml", other);
     prints(home, &["apply", "-f", &other]);
-    let out = prints(home, &["status"]);
+    let (_, out, _) = run(home, &["status"]);
     assert!(out.starts_with(before.lines().next().unwrap()), "{out}");
     assert!(
         out.contains("has 2 DeploymentPipelines (default, other), but only one is allowed"),
         "{out}"
     );
-    let out: Value = serde_json::from_str(&prints(home, &["status", "-o", "json"])).unwrap();
+    let out: Value = serde_json::from_str(&run(home, &["status", "-o", "json"]).1).unwrap();
     assert_eq!(out["pipelineFaults"][0]["reason"], "SeveralPipelines");
     let promote = [
         "promote",

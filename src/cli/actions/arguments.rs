@@ -283,7 +283,8 @@ fn moment(text: &str) -> Result<Until, String> {
         };
     }
     // A date and a time that exist, and an instant that is too late in UTC.
-    if text.parse::<DateTime>().is_ok() && text.starts_with("9999-12-3") {
+    let date = text.strip_suffix('Z').unwrap_or(text);
+    if date.parse::<DateTime>().is_ok() && text.starts_with("9999-12-3") {
         return Err(format!("the latest time is {}", Timestamp::MAX));
     }
     Err("write a time as 2026-01-31T18:00:00Z, or a duration from now as 4h".to_owned())

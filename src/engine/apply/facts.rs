@@ -29,17 +29,18 @@ impl Now {
         let mut now = Self::default();
         let mut asked = HashSet::new();
         for change in changes {
+            for fact in &change.facts {
+                if asked.insert(fact.about()) {
+                    fact.read(client, &mut now.world).await?;
+                }
+            }
+            // Last: if a fact about the subject is no longer true, the subject itself has changed too.
             let (kind, key) = (change.subject.kind, change.key());
             let resource = (kind.resource)();
             let api: Api<DynamicObject> =
                 Api::namespaced_with(client.clone(), &key.namespace, &resource);
             if let Some(object) = repeat(|| api.get_opt(&key.name)).await? {
                 now.subjects.insert((kind.name, key.clone()), object);
-            }
-            for fact in &change.facts {
-                if asked.insert(fact.about()) {
-                    fact.read(client, &mut now.world).await?;
-                }
             }
         }
         Ok(now)

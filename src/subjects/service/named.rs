@@ -13,10 +13,15 @@ use crate::engine::subject::command::{Actions, Command, Planned, SubjectError, V
 /// Returns whether an order names a subject with its kind.
 pub fn is_named(order: &Order) -> bool {
     match order {
-        Order::Promote(promote) => promote.components.iter().any(|name| name.contains('/')),
+        Order::Promote(promote) => promote.components.iter().any(|name| names_kind(name)),
         Order::Set(orders) => orders.iter().any(is_named),
-        order => order.place().is_some_and(|(name, _)| name.contains('/')),
+        order => order.place().is_some_and(|(name, _)| names_kind(name)),
     }
+}
+
+/// Returns whether a name has a known kind.
+fn names_kind(name: &str) -> bool {
+    named("", name).is_some()
 }
 
 /// Plans an order on such subjects, each with the functions of its kind.

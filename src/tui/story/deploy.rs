@@ -21,7 +21,7 @@ async fn a_release_of_the_definitions_is_made_and_deployed_where_the_pipeline_be
     assert!(!["cart-v1", "cart-v3"].contains(&&*name), "{name}");
     assert!(story.release(&name).await.is_some());
     settled(&story.client, "cart", "dev", json!(null)).await;
-    story.shows("cart-dev: ready").await;
+    story.shows("cart-dev became ready with").await;
     // Deploying the same definitions again changes nothing.
     story.keys("esc D").shows("nothing would change").await;
 }

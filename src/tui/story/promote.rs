@@ -26,7 +26,7 @@ async fn a_promotion_to_staging_takes_a_key_after_the_change_was_shown() {
         .shows("no controller has observed the change yet")
         .await;
     settled(&story.client, "cart", "staging", json!(null)).await;
-    story.shows("cart-staging: ready").await;
+    story.shows("cart-staging became ready with").await;
 }
 
 #[tokio::test]
@@ -113,7 +113,7 @@ async fn an_open_promotion_follows_its_source_and_its_release() {
 async fn a_task_keeps_the_outcome_of_its_own_revision() {
     let mut story = Story::promoted().await;
     settled(&story.client, "cart", "staging", json!(null)).await;
-    story.shows("cart-staging: ready").await;
+    story.shows("cart-staging became ready with").await;
     story.meanwhile("tom", "cart-staging", "cart-v1").await;
     story.keys("esc").shows("tom changed cart in staging").await;
     story.keys("g t").shows("promote").await;

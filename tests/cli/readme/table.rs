@@ -185,7 +185,7 @@ pub const TABLE: &[Entry] = &[
                 line(
                     "bowline unpin cart -e production-eu --reason INC-42 --yes",
                     0,
-                    "cart in production-eu: cart-v1.2.3 (revision 3)",
+                    "cart in production-eu: cart-v1.2.3, lifts the hold of ana: INC-42 (revision 3)",
                 ),
                 line(
                     "sed s/v0.9.0/v1.3.0/ deploy/examples/workloads/cart.yaml | bowline apply -f -",

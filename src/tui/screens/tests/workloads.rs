@@ -32,7 +32,7 @@ fn a_rollback_of_a_workload_is_a_command_without_an_environment() {
 
 #[test]
 fn a_filter_finds_workloads_by_kind_and_image() {
-    let still = cluster().keys("/").keys("\"web:2\"").keys("enter");
+    let still = cluster().keys("/").keys("\"web\"").keys("enter");
     still.shows("deploy/web").hides("deploy/api");
 }
 
