@@ -46,7 +46,12 @@ pub fn plan(tree: &Tree, plan: &Plan, unmade: Option<&Release>) -> Result<Propos
 /// Returns the subject's document with the change; all other content stays.
 fn moved(tree: &Tree, place: Place, change: &Change) -> Result<Wish, ProposeError> {
     let mut document = tree.document(&place)?;
-    for mut field in change.all_fields() {
+    // Holds that stay keep every byte of the file.
+    let fields = match change.holds == change.holds_before {
+        true => change.fields.clone(),
+        false => change.all_fields(),
+    };
+    for mut field in fields {
         let known = field.of(&document);
         if let (Some(known), Some(wanted)) = (known, &field.value) {
             field.value = Some(keep(known, wanted));
