@@ -139,17 +139,17 @@ fn the_hint_about_a_missing_object_names_the_target() {
     let home = tempfile::tempdir().unwrap();
     let store = format!("--embedded={}", home.path().join("new.db").display());
     let file = home.path().join("e.yaml");
-    let environment = "apiVersion: openchoreo.dev/v1alpha1\nkind: Environment\nmetadata: {name: somewhere}\nspec: {dataPlaneRef: {name: d}, namespace: dev}\n";
-    std::fs::write(&file, environment).unwrap();
+    // A few names would be listed as similar ones.
+    let environments = (0..12).map(|number| {
+        format!("---\napiVersion: openchoreo.dev/v1alpha1\nkind: Environment\nmetadata: {{name: somewhere-{number}}}\nspec: {{dataPlaneRef: {{name: d}}, namespace: dev}}\n")
+    });
+    std::fs::write(&file, environments.collect::<String>()).unwrap();
     let (code, _, said) = run(
         home.path(),
         &["apply", "-f", file.to_str().unwrap(), &store],
     );
     assert_eq!(code, 0, "{said}");
-    for line in [
-        "get environment qqqqqqqqqqqqqqqqqqqqqqqqq",
-        "delete environment qqqqqqqqqqqqqqqqqqqqqqqqq",
-    ] {
+    for line in ["get environment zzz", "delete environment zzz"] {
         let words: Vec<&str> = line.split(' ').chain([store.as_str()]).collect();
         let (_, _, said) = run(home.path(), &words);
         assert!(

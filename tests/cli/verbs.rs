@@ -517,7 +517,7 @@ fn a_fault_of_the_pipelines_is_shown_by_status_and_refuses_promotions() {
     );
     let circle = write(home, "circle.yaml", &circle);
     prints(home, &["apply", "-f", &circle]);
-    let out = prints(home, &["status"]);
+    let (_, out, _) = run(home, &["status"]);
     assert!(out.contains("lead in a circle through a, b, c"), "{out}");
     let (code, _, err) = run(home, &promote);
     assert_eq!(code, 5, "{err}");

@@ -24,7 +24,7 @@ fn shop() -> Shop {
         0,
         "",
     );
-    shop.ends("audit verify", 0, "valid, 1 warnings");
+    shop.ends("audit verify", 0, "valid, 1 warning");
     shop
 }
 

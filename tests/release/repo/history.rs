@@ -63,7 +63,7 @@ fn the_revisions_of_a_pin_come_from_the_log_of_its_file() {
         list.out
     );
     shop.ends("audit export cart --environment staging", 0, "first");
-    let verified = shop.ends("audit verify", 0, "valid, 1 warnings");
+    let verified = shop.ends("audit verify", 0, "valid, 1 warning");
     assert!(
         verified.out.contains("edited by hand by Bob"),
         "{}",

@@ -315,5 +315,5 @@ fn several_promotions_of_one_pin_may_come_at_once() {
     shop.git_words(&["commit", "-q", "--amend", "-m", &reworded]);
     shop.ends("audit verify", 1, "tampered");
     shop.git_words(&["commit", "-q", "--amend", "-m", "nothing"]);
-    shop.ends("audit verify", 0, "1 warnings");
+    shop.ends("audit verify", 0, "1 warning");
 }
