@@ -191,7 +191,12 @@ impl Tree {
 
     /// Returns the namespace of objects that name none.
     pub fn namespace(&self) -> String {
-        self.index().namespace.clone()
+        let namespace = self.index().namespace.clone();
+        // The first look at a repository without a commit finds no file and no namespace.
+        match namespace.is_empty() {
+            true => "default".to_owned(),
+            false => namespace,
+        }
     }
 
     /// Finds the place of an object.
