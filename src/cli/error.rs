@@ -208,8 +208,14 @@ pub(super) fn of_subject(error: SubjectError, address: &Address) -> Error {
     match error {
         SubjectError::Target(error) => error.into(),
         SubjectError::Denied(_) => Error::new(Exit::NotAllowed, message),
-        SubjectError::Missing { .. } => Error::new(Exit::Failed, message)
-            .with_hint(address.bowline("bowline get deployments,statefulsets,daemonsets")),
+        SubjectError::Missing { .. } => {
+            let list = address.bowline("bowline get deployments,statefulsets,daemonsets");
+            let hint = match address.is_cluster() {
+                true => format!("{list} lists them"),
+                false => "the target is an embedded store, which runs nothing; name a cluster with --context NAME or --kubeconfig FILE".to_owned(),
+            };
+            Error::new(Exit::Failed, message).with_hint(hint)
+        }
         SubjectError::Revision(_) => Error::new(Exit::Failed, message),
         SubjectError::Refused { hint, .. } => match hint {
             Some(hint) if hint.starts_with("bowline ") => {

@@ -99,13 +99,8 @@ async fn settled(
     sources: &[Source],
 ) -> Result<Feed, Error> {
     let patience = options.request_timeout.unwrap_or(Duration::from_secs(30));
-    // An embedded store that fails does not recover by itself.
-    let is_store = matches!(connection.target, Target::Embedded { .. });
-    let is_settled = |world: &World| {
-        world.are_known(sources)
-            || denied(world, sources).is_some()
-            || is_store && stale(world, sources).is_some()
-    };
+    // The client has retried the reads of a busy server, so a failure is an answer.
+    let is_settled = |world: &World| world.are_known(sources) || stale(world, sources).is_some();
     let in_time = tokio::time::timeout(patience, feed.until(is_settled)).await;
     let wrong = {
         let world = feed.world();
@@ -113,18 +108,28 @@ async fn settled(
         let absent: Vec<_> = absent
             .filter_map(|source| world.kind(*source).cloned())
             .collect();
-        let failed = stale(&world, sources).filter(|_| is_store);
-        match (in_time, denied(&world, sources)) {
-            (_, None) if let Some(why) = &failed => Some(Error::new(
+        let is_store = matches!(connection.target, Target::Embedded { .. });
+        match (denied(&world, sources), stale(&world, sources), in_time) {
+            (Some(why), ..) => Some(Error::new(Exit::NotAllowed, why)),
+            (None, Some(why), _) if is_store => Some(Error::new(
                 Exit::Failed,
                 format!("{}: {why}", connection.target),
             )),
-            (Ok(()), None) if !absent.is_empty() => {
+            (None, Some(why), _) => Some(
+                Error::new(Exit::Unreachable, format!("cannot read the objects: {why}"))
+                    .with_hint("check the connection with kubectl cluster-info"),
+            ),
+            (None, None, Err(_)) => Some(
+                Error::new(
+                    Exit::Unreachable,
+                    "the target did not list all objects in time",
+                )
+                .with_hint("--request-timeout waits longer"),
+            ),
+            (None, None, Ok(())) if !absent.is_empty() => {
                 Some(connect::Error::absent(&connection.target, &absent).into())
             }
-            (Ok(()), None) => None,
-            (_, Some(why)) => Some(Error::new(Exit::NotAllowed, why)),
-            (Err(_), None) => Some(not_live(&world, sources)),
+            (None, None, Ok(())) => None,
         }
     };
     match wrong {
@@ -153,17 +158,6 @@ fn stale(world: &World, sources: &[Source]) -> Option<String> {
             Freshness::Stale { why, .. } => Some(why.clone()),
             _ => None,
         })
-}
-
-/// Returns the error that says why the read model is not current.
-fn not_live(world: &World, sources: &[Source]) -> Error {
-    let why = stale(world, sources);
-    let why = why.unwrap_or_else(|| "the target did not list all objects in time".to_owned());
-    Error::new(
-        Exit::Unreachable,
-        format!("cannot watch the objects: {why}"),
-    )
-    .with_hint("check the connection with kubectl cluster-info; --request-timeout waits longer")
 }
 
 /// Returns the error of an action that rules refuse, with the hint of each rule. The commands in the
@@ -227,6 +221,12 @@ pub(super) fn component(connection: &Connection, named: Option<&str>) -> Result<
         );
         return Err(error.with_hint("name a component; promote also takes --all"));
     };
-    check_name("component", meant)?;
+    check_name("component", meant).map_err(|error| match meant.contains('/') {
+        true => error.with_hint(format!(
+            "name a component, or one of {}",
+            subjects::words_of_kinds("NAME").join(", ")
+        )),
+        false => error,
+    })?;
     Ok(meant.to_owned())
 }

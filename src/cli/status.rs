@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::commits;
 use super::connect::{self, Address, Connection, Environment, Options};
 use super::error::{Error, Exit};
+use super::observing;
 use super::output::{self, Format};
 use super::session::{live, live_everywhere, refused};
 use crate::api::condition;
@@ -17,6 +18,7 @@ use crate::engine::world::World;
 use crate::engine::world::feed::Feed;
 use crate::gitops::tree::LeftOutPin;
 use crate::subjects::release_pin::READ_BY_MOVES;
+use crate::subjects::release_pin::catalog;
 use crate::subjects::release_pin::matrix::{self, Cell, Columns, Health};
 use crate::subjects::release_pin::planner::is_defined;
 use crate::subjects::release_pin::rows::Pin;
@@ -63,7 +65,8 @@ pub async fn run(
     }
     if matrix.rows.is_empty() && arguments.component.is_none() {
         let address = Address::of(&connection, options, environment);
-        nothing(namespace, connection.repository.is_some(), &address)
+        nothing(&connection, namespace, &feed.world(), &address)
+            .await
             .into_iter()
             .for_each(&mut *say);
     }
@@ -76,7 +79,11 @@ pub async fn run(
             return Err(absent(component, known, &feed, &connection, &address).await);
         }
     }
-    matrix.warnings().into_iter().for_each(say);
+    matrix.warnings().into_iter().for_each(&mut *say);
+    if matrix.has(Health::Progressing) && observing::is_unattended(&connection).await {
+        let address = Address::of(&connection, options, environment);
+        say(format!("hint: {}", observing::how_to_run(&address)));
+    }
     Ok(match arguments.output {
         Format::Json => output::json(&matrix.value()),
         Format::Yaml => output::yaml(&matrix.value()),
@@ -90,22 +97,42 @@ pub async fn run(
     })
 }
 
-/// Returns the message about an empty matrix, and the next steps. `namespace` is None for all namespaces.
-fn nothing(namespace: Option<&str>, is_repository: bool, address: &Address) -> [String; 2] {
-    let (message, mut steps) = match namespace {
-        Some(namespace) => {
-            let all = address.bowline("bowline status -A");
-            (
-                format!("nothing is deployed in namespace {namespace}"),
-                vec![format!("{all} looks in all namespaces")],
-            )
-        }
-        None => (
+/// Returns the message about an empty matrix, and the next step. `namespace` is None for all namespaces.
+async fn nothing(
+    connection: &Connection,
+    namespace: Option<&str>,
+    world: &World,
+    address: &Address,
+) -> [String; 2] {
+    let Some(namespace) = namespace else {
+        let step = first_definitions(connection, address);
+        return [
             "nothing is deployed in any namespace".to_owned(),
-            Vec::new(),
-        ),
+            format!("hint: {step}"),
+        ];
     };
-    steps.push(match is_repository {
+    let defined = catalog::components(&connection.client, namespace).await;
+    let first = world
+        .pipeline(namespace)
+        .map(|found| found.first_environments());
+    let step = match (defined.first(), first.unwrap_or_default().first()) {
+        (Some(component), Some(first)) => {
+            let (component, first) = (text::quoted(component), text::quoted(first));
+            let deploy = format!("bowline deploy {component} --environment {first}");
+            format!("{} deploys a component", address.bowline(&deploy))
+        }
+        _ => first_definitions(connection, address),
+    };
+    let all = address.everywhere().bowline("bowline status -A");
+    [
+        format!("nothing is deployed in namespace {namespace}"),
+        format!("hint: {step}; {all} looks in all namespaces"),
+    ]
+}
+
+/// Returns the step with which a user adds the first definitions.
+fn first_definitions(connection: &Connection, address: &Address) -> String {
+    match connection.repository.is_some() {
         true => {
             let create = address.bowline("bowline release create COMPONENT -f DIR");
             format!("{create} makes the first release of your definitions")
@@ -114,8 +141,7 @@ fn nothing(namespace: Option<&str>, is_repository: bool, address: &Address) -> [
             let apply = address.bowline("bowline apply -f DIR -R");
             format!("{apply} applies your definitions; bowline demo shows an example")
         }
-    });
-    [message, format!("hint: {}", steps.join("; "))]
+    }
 }
 
 /// Returns the error about a component without a row: it has neither a release nor a ReleasePin, or it does
@@ -275,6 +301,11 @@ impl Matrix {
             faults: columns.faults().cloned().collect(),
             all_namespaces: namespace.is_none(),
         }
+    }
+
+    fn has(&self, health: Health) -> bool {
+        let mut cells = self.rows.iter().flat_map(|row| row.cells.iter().flatten());
+        cells.any(|cell| cell.health == health)
     }
 
     /// Marks releases that are not checked out: they are not missing, but not known.

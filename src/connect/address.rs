@@ -104,6 +104,19 @@ impl Address {
         }
     }
 
+    /// Returns whether the target is a cluster.
+    pub fn is_cluster(&self) -> bool {
+        self.kubectl
+    }
+
+    /// Returns the address of all namespaces of the same target.
+    pub fn everywhere(&self) -> Self {
+        Self {
+            namespace: None,
+            ..self.clone()
+        }
+    }
+
     /// Adds the target to a command line of bowline.
     pub fn bowline(&self, line: &str) -> String {
         let mut flags = self.flags.clone();

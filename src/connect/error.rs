@@ -1,6 +1,6 @@
 //! The errors of connecting to a target, and their kinds.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kube::client::AuthError;
@@ -12,6 +12,7 @@ use super::answer::BadAnswer;
 use super::config::NoConfig;
 use super::{BadSetting, DeadlineExceeded};
 use crate::api::names;
+use crate::git::GitError;
 use crate::gitops::tree::TreeError;
 use crate::text::quoted;
 
@@ -44,7 +45,7 @@ pub enum Error {
         file: PathBuf,
     },
     /// A kubeconfig cannot be read.
-    #[error("kubeconfig {}: {source}", file.display())]
+    #[error("{}", unread_kubeconfig(file, source))]
     Kubeconfig {
         /// The file.
         file: PathBuf,
@@ -215,6 +216,14 @@ pub(super) fn naming(server: &str, error: kube::Error) -> kube::Error {
     }))
 }
 
+/// Returns the message about a kubeconfig that cannot be read. The library's own message repeats the path.
+fn unread_kubeconfig(file: &Path, source: &KubeconfigError) -> String {
+    match source {
+        KubeconfigError::ReadConfig(error, _) => format!("kubeconfig {}: {error}", file.display()),
+        error => format!("kubeconfig {}: {error}", file.display()),
+    }
+}
+
 /// Returns the message of a target that does not answer. An error that names its server is used as it is.
 fn unanswered(target: &str, error: &kube::Error) -> String {
     match error {
@@ -282,7 +291,7 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::NoSuchContext { known, .. } if known.is_empty() => {
-                Some("the kubeconfig has no contexts; --embedded needs none".to_owned())
+                Some("there is no kubeconfig, or it has no contexts: name one with --kubeconfig FILE, or use --embedded".to_owned())
             }
             Error::NoSuchContext { known, .. } => Some(format!("the contexts are: {}", known.join(", "))),
             Error::NoCurrentContext => {
@@ -302,9 +311,12 @@ impl Error {
                 "bowline install{flag} installs the kinds; bowline get deployments{flag} lists the existing objects"
             )),
             Error::NoObjects { directory } => Some(format!(
-                "bowline release create COMPONENT -f DIR --repo {} makes the first release of the definitions in DIR (docs/gitops.md, \"The first objects\"); if the objects are in another directory, name it with --repo DIR",
+                "if the objects are in another directory, name it with --repo DIR; if there are none yet, write Environments, a DeploymentPipeline and the definitions of a component (docs/gitops.md, \"The first objects\"), and then create the first release: bowline release create COMPONENT --repo {}",
                 quoted(&directory.to_string_lossy())
             )),
+            Error::Repository { source, .. } if matches!(**source, TreeError::Git(GitError::NoWorkTree { .. })) => {
+                Some("name a directory of a git work tree with --repo DIR; git init makes one".to_owned())
+            }
             Error::Unanswered { .. } => Some(
                 "check the connection with kubectl cluster-info; --request-timeout waits longer".to_owned(),
             ),

@@ -21,6 +21,13 @@ pub fn kinds() -> impl Iterator<Item = &'static Kind> {
     std::iter::once(release_pin).chain(workload::KINDS)
 }
 
+/// Returns the command-line words of a subject of each kind that a user names with its kind, such as
+/// `deploy/NAME`.
+pub fn words_of_kinds(name: &str) -> Vec<String> {
+    let named = kinds().filter(|kind| kind.actions.is_some());
+    named.map(|kind| kind.words(name)).collect()
+}
+
 /// Starts to watch the kinds of every subject in a namespace, or in all namespaces.
 pub fn watch(client: &Client, namespace: Option<&str>) -> Feed {
     Feed::start(client, namespace, watches())

@@ -14,27 +14,40 @@ mod stage;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
+use futures::future::try_join_all;
 use jiff::Timestamp;
 use kube::ResourceExt;
+use kube::api::Api;
+use kube::runtime::wait::await_condition;
+use kube_embedded::Clock;
 use tempfile::TempDir;
 
 use super::error::{Error, Exit};
 use super::gitflags::GitFlags;
 use super::status::Matrix;
 use super::{Interactive, Screens};
+use crate::api::labels;
+use crate::api::rendered::{self, RenderedRelease};
 use crate::connect::{Environment, Options, StoreFile};
+use crate::controllers::beside::Beside;
+use crate::engine::world::{Key, World};
 use crate::render::{self, Inputs, Library};
 use crate::resolve::git::Git;
 use crate::subjects::release_pin::actions::release::{self, Source};
 use crate::subjects::release_pin::catalog::Catalog;
+use crate::subjects::release_pin::matrix::Health;
 use crate::text;
 use signals::Signals;
 use stage::{NAMESPACE, Stage, StageError};
 
 /// The time when the example was created, in seconds from the start of the demo.
 const FOUNDED: i64 = -70 * 24 * 60 * 60;
+
+/// The longest wait for the rollouts of the example.
+const ROLLS_OUT: Duration = Duration::from_secs(20);
 
 /// The environments of the example, in the order of its pipeline.
 const ENVIRONMENTS: [&str; 4] = ["development", "staging", "production-eu", "production-us"];
@@ -67,7 +80,9 @@ pub async fn open(
     environment: &Environment,
     now: Timestamp,
 ) -> Result<Exit, Error> {
+    eprintln!("preparing an example shop with a history...");
     let demo = Demo::play(environment, now).await?;
+    demo.roll_out().await?;
     let company = tokio::spawn(company::keep(demo.stage.clone()));
     let how = Interactive {
         tour: !arguments.no_tour,
@@ -128,6 +143,53 @@ impl Demo {
         })
     }
 
+    /// Runs the controllers until the simulated data plane has started or failed everything, so that the user
+    /// finds the incident when the UI opens.
+    async fn roll_out(&self) -> Result<(), Error> {
+        let clock: Clock = Arc::new(Timestamp::now);
+        let connection = self.stage.connection(labels::MANAGER_CONTROLLER, &clock);
+        let pins: Vec<Key> = self
+            .stage
+            .feed
+            .world()
+            .all_pins()
+            .map(|pin| pin.key.clone())
+            .collect();
+        let rendered: Api<RenderedRelease> = Api::namespaced(connection.client.clone(), NAMESPACE);
+        let is_over = |found: Option<&RenderedRelease>| {
+            let status = found.and_then(|found| found.status.as_ref());
+            status.is_some_and(|status| {
+                use rendered::Health::{Progressing, Unknown};
+                !status.resources.is_empty() && !matches!(status.health(), Progressing | Unknown)
+            })
+        };
+        let all = pins
+            .iter()
+            .map(|pin| await_condition(rendered.clone(), &pin.name, is_over));
+        let rolled_out = async {
+            let _ = try_join_all(all).await;
+            let has_ended = |world: &World| {
+                let mut pins = world.all_pins();
+                pins.all(|pin| {
+                    matches!(Health::told(pin, clock()), Health::Ready | Health::Degraded)
+                })
+            };
+            self.stage.feed.when(has_ended).await;
+        };
+        let beside = Beside {
+            connection: &connection,
+            options: &self.options,
+            environment: &self.environment,
+            git: &self.git,
+        };
+        // A slow machine opens the UI on an unfinished rollout.
+        beside
+            .until(tokio::time::timeout(ROLLS_OUT, rolled_out))
+            .await?
+            .ok();
+        Ok(())
+    }
+
     /// Deletes the store.
     fn end(self) -> Result<(), Error> {
         drop(self.stage);
@@ -171,9 +233,9 @@ fn rendered(catalog: &Catalog) -> Result<String, Error> {
             environment: &catalog.environment(environment)?,
             namespace: &catalog.namespace,
         };
-        let rendered = render::render(&inputs, &library)
+        let manifests = render::render(&inputs, &library)
             .map_err(|error| Error::new(Exit::Failed, error.to_string()))?;
-        let kinds: Vec<_> = rendered
+        let kinds: Vec<_> = manifests
             .resources
             .iter()
             .filter_map(|resource| resource.object.get("kind")?.as_str())

@@ -9,11 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use kube::api::{Api, ListParams};
-use kube::{Client, Resource};
+use kube::{Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::refusal::instead;
+use super::rules::NAMES;
 use crate::api::definitions::Mismatch;
 use crate::api::release::Release;
 use crate::api::{
@@ -160,6 +162,15 @@ impl Entry {
     }
 }
 
+/// Returns the names of the first components of a namespace; none if the target does not answer.
+pub async fn components(client: &Client, namespace: &str) -> Vec<String> {
+    let components: Api<Component> = Api::namespaced(client.clone(), namespace);
+    let some = ListParams::default().limit(NAMES as u32);
+    let found = components.list_metadata(&some).await;
+    let found = found.into_iter().flat_map(|list| list.items);
+    found.map(|component| component.name_any()).collect()
+}
+
 impl Catalog {
     /// Creates an empty catalog for a namespace of a cluster.
     pub fn empty(namespace: &str) -> Self {
@@ -232,7 +243,11 @@ impl Catalog {
     ) -> Result<Self, CatalogError> {
         let mut catalog = Self::empty(namespace);
         catalog.get::<Component>(client, component).await?;
-        let component: Component = catalog.find("Component", component)?;
+        let mut found = catalog.find("Component", component);
+        if let Err(CatalogError::Missing { known, .. }) = &mut found {
+            *known = instead(&components(client, namespace).await);
+        }
+        let component: Component = found?;
         let (_, type_) = type_parts(&component)?;
         catalog
             .get::<ComponentTypeDefinition>(client, type_)
@@ -348,15 +363,12 @@ impl Catalog {
         K: Resource<DynamicType = ()> + DeserializeOwned + Serialize,
     {
         let Some(entry) = self.objects.get(kind).and_then(|known| known.get(name)) else {
-            let known: Vec<_> = self.names(kind).take(10).collect();
+            let known: Vec<_> = self.names(kind).take(NAMES).map(str::to_owned).collect();
             return Err(CatalogError::Missing {
                 kind,
                 name: name.to_owned(),
                 place: self.place.clone(),
-                known: match known.is_empty() {
-                    true => String::new(),
-                    false => format!("; known: {}", known.join(", ")),
-                },
+                known: instead(&known),
             });
         };
         let mut warnings = Vec::new();

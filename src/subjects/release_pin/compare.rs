@@ -321,10 +321,10 @@ impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
         // Different components and environments can give the same ReleasePin name.
         let found = found
             .filter(|pin| (pin.spec.component.as_str(), pin.spec.environment.as_str()) == asked);
-        let pin = found.ok_or_else(|| NoSubject::NotDeployed {
-            component: component.to_owned(),
-            environment: environment.to_owned(),
-        })?;
+        let Some(pin) = found else {
+            let error = NoSubject::not_deployed(client, namespace, component, environment);
+            return Err(error.await.into());
+        };
         let release = ContentRef::named(ownership::effective_release(&pin, (self.clock)()));
         let mut warnings = Vec::new();
         let rendered = self

@@ -398,10 +398,7 @@ impl Planner<'_> {
         }
         let (_, note) = sourced?;
         notes.extend(note.map(str::to_owned));
-        notes.push(format!(
-            "bowline would first create release {}",
-            command.release
-        ));
+        notes.push(format!("bowline creates release {} first", command.release));
         Ok(Some((Box::new(made), command.clone())))
     }
 

@@ -429,7 +429,7 @@ fn lines(texts: &[String]) -> String {
 }
 
 /// Lists the known names, if there are any.
-fn instead(names: &[String]) -> String {
+pub(super) fn instead(names: &[String]) -> String {
     match names.is_empty() {
         true => String::new(),
         false => format!("; known: {}", text::line(&names.join(", "))),

@@ -9,7 +9,7 @@ use crate::tui::action::{Action, Mode};
 use crate::tui::filter::{self, Facts};
 use crate::tui::keymap::Keymap;
 use crate::tui::model::{ScreenRequest, Turn};
-use crate::tui::pen::Sheet;
+use crate::tui::pen::{Glyphs, Sheet, UNICODE};
 use crate::tui::rows::{Row, Rows, page};
 use crate::tui::theme::Role;
 use crate::tui::widgets::table::{self, Column, Line, MARGIN, Window, cell};
@@ -53,6 +53,28 @@ const FILTERS: &[(&str, &str)] = &[
     ),
 ];
 
+/// The symbols of the matrix and of the lists.
+const SYMBOLS: &[(Symbol, &str)] = &[
+    (|glyphs| glyphs.ready, "ready"),
+    (|glyphs| glyphs.progressing, "the rollout is not finished"),
+    (|glyphs| glyphs.degraded, "the rollout failed"),
+    (|glyphs| glyphs.suspended, "suspended"),
+    (|glyphs| glyphs.unknown, "not known"),
+    (|glyphs| glyphs.nothing, "not deployed"),
+    (
+        |glyphs| glyphs.behind,
+        "releases that the previous environment is ahead",
+    ),
+    (|glyphs| glyphs.held, "held"),
+    (
+        |glyphs| glyphs.expired,
+        "the hold is past its end and has no effect",
+    ),
+    (|glyphs| glyphs.back, "the release that a rollback restores"),
+];
+
+type Symbol = fn(&Glyphs) -> &'static str;
+
 /// The keys and commands, and the typed search.
 #[derive(Debug)]
 pub struct State {
@@ -64,6 +86,8 @@ pub struct State {
 #[derive(Debug)]
 struct Item {
     keys: String,
+    /// A symbol of the matrix; the terminal decides how it looks.
+    symbol: Option<Symbol>,
     about: String,
     name: String,
     mode: &'static str,
@@ -112,6 +136,7 @@ impl State {
                     }
                     None => items.push(Item {
                         keys,
+                        symbol: None,
                         about: about.to_owned(),
                         name: action.word().to_owned(),
                         mode: place(*mode),
@@ -123,6 +148,7 @@ impl State {
         for (name, arguments, about) in crate::tui::commands::listing() {
             items.push(Item {
                 keys: format!(":{name} {arguments}").trim_end().to_owned(),
+                symbol: None,
                 about: about.to_owned(),
                 name: String::new(),
                 mode: "command",
@@ -132,9 +158,20 @@ impl State {
         for (text, about) in FILTERS {
             items.push(Item {
                 keys: (*text).to_owned(),
+                symbol: None,
                 about: (*about).to_owned(),
                 name: String::new(),
                 mode: "filter",
+                runs: Runs::Nothing,
+            });
+        }
+        for (symbol, about) in SYMBOLS {
+            items.push(Item {
+                keys: symbol(&UNICODE).to_owned(),
+                symbol: Some(*symbol),
+                about: (*about).to_owned(),
+                name: String::new(),
+                mode: "symbol",
                 runs: Runs::Nothing,
             });
         }
@@ -239,6 +276,7 @@ impl State {
         let lines: Vec<Line> = seen
             .into_iter()
             .map(|(selected, item)| {
+                let keys = item.symbol.map(|symbol| symbol(below.glyphs));
                 // An action that is refused stays in the list, dimmed, with the reason.
                 let refused = match item.runs {
                     Runs::Action(action) if action.plans() => unwritable,
@@ -252,7 +290,7 @@ impl State {
                 words.extend(refused.map(|why| (format!("  (read-only: {why})"), Role::Warning)));
                 Line {
                     cells: vec![
-                        cell(&item.keys, key),
+                        cell(keys.unwrap_or(&item.keys), key),
                         words,
                         cell(&item.name, Role::Muted),
                         cell(item.mode, Role::Muted),

@@ -13,7 +13,7 @@ async fn a_release_of_the_definitions_is_made_and_deployed_where_the_pipeline_be
     let mut story = Story::shop().await;
     story.keys("g g h h").shows("cart in dev").await;
     story.keys("D").shows("deploy  cart  into  dev").await;
-    story.shows("would first create release").await;
+    story.shows("creates release").await;
     story.shows("shop/cart:v1").await;
     story.keys("y").shows("cart in dev rolls out cart-").await;
     story.shows("revision 2").await;
@@ -75,10 +75,7 @@ async fn what_is_held_or_on_no_pipeline_is_not_deployed() {
 #[tokio::test]
 async fn a_deployment_that_somebody_overtook_is_not_done() {
     let mut story = Story::shop().await;
-    story
-        .keys("g g h h D")
-        .shows("would first create release")
-        .await;
+    story.keys("g g h h D").shows("creates release").await;
     story.shows("shop/cart:v1").await;
     story.meanwhile("tom", "cart-dev", "cart-v1").await;
     story.shows("tom changed cart-dev to cart-v1").await;
@@ -116,14 +113,11 @@ async fn a_deployment_goes_into_the_environment_under_the_cursor() {
 #[tokio::test]
 async fn a_cancelled_deployment_leaves_no_release_behind() {
     let mut story = Story::shop().await;
-    story
-        .keys("g g h h D")
-        .shows("would first create release")
-        .await;
+    story.keys("g g h h D").shows("creates release").await;
     story.shows("shop/cart:v1").await;
     let namespace = story.model.target_info.namespace.clone();
     let cart = Key::new(&namespace, "cart");
-    story.keys("esc").hides("would first create release");
+    story.keys("esc").hides("creates release");
     story.command("releases").shows("4 releases").await;
     let world = story.session.feed.world();
     assert_eq!(world.releases_of(&cart).count(), 3);

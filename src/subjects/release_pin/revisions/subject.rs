@@ -1,11 +1,14 @@
 //! A subject with revisions, by name: at present only a ReleasePin.
 
 use jiff::Timestamp;
-use kube::Client;
+use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt};
 
 use super::{Pinned, read_pin};
-use crate::api::{ReleasePin, names};
+use crate::api::{Environment, ReleasePin, names};
 use crate::engine::revisions::Revisions;
+use crate::subjects::release_pin::refusal::instead;
+use crate::subjects::release_pin::rules::NAMES;
 
 /// The subject whose revisions a user asks for: at present only a ReleasePin.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,12 +23,14 @@ pub struct Subject {
 #[derive(Debug, thiserror::Error)]
 pub enum NoSubject {
     /// The component is not deployed in the environment.
-    #[error("{component} is not deployed in {environment}")]
+    #[error("{component} is not deployed in {environment}{}", instead(.known))]
     NotDeployed {
         /// The component.
         component: String,
         /// The environment.
         environment: String,
+        /// The existing environments, if there is no environment of this name.
+        known: Vec<String>,
     },
     /// The ReleasePin does not exist.
     #[error("there is no ReleasePin {0}")]
@@ -36,6 +41,28 @@ pub enum NoSubject {
 }
 
 impl NoSubject {
+    /// Returns the error about a component that is not deployed in an environment, which may not even exist.
+    pub async fn not_deployed(
+        client: &Client,
+        namespace: &str,
+        component: &str,
+        environment: &str,
+    ) -> Self {
+        let environments: Api<Environment> = Api::namespaced(client.clone(), namespace);
+        let found = environments.list_metadata(&ListParams::default()).await;
+        let found = found.into_iter().flat_map(|list| list.items);
+        let mut known: Vec<String> = found.map(|environment| environment.name_any()).collect();
+        if known.iter().any(|known| known == environment) {
+            known.clear();
+        }
+        known.truncate(NAMES);
+        Self::NotDeployed {
+            component: component.to_owned(),
+            environment: environment.to_owned(),
+            known,
+        }
+    }
+
     /// Returns the hint for the user, if there is one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
@@ -71,12 +98,12 @@ impl Subject {
                 .map(|(component, place)| (component, place));
             asked.is_none_or(|asked| asked == own)
         });
-        found.ok_or_else(|| match &self.place {
-            Some((component, environment)) => NoSubject::NotDeployed {
-                component: component.clone(),
-                environment: environment.clone(),
-            },
-            None => NoSubject::NoPin(self.name.clone()),
-        })
+        match (found, &self.place) {
+            (Some(found), _) => Ok(found),
+            (None, Some((component, environment))) => {
+                Err(NoSubject::not_deployed(client, namespace, component, environment).await)
+            }
+            (None, None) => Err(NoSubject::NoPin(self.name.clone())),
+        }
     }
 }
