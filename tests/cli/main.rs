@@ -135,13 +135,19 @@ fn exit_codes_and_streams() {
     assert_eq!(
         err,
         "error: the kubeconfig has no context prod\n\
-         hint: the kubeconfig has no contexts; --embedded needs none\n"
+         hint: there is no kubeconfig, or it has no contexts: name one with --kubeconfig FILE, or use --embedded\n"
     );
 
     kubeconfig(home, gone, "{}");
     let (code, out, err) = run(home, &["version", "--server"]);
     assert_eq!((code, out.as_str()), (7, ""), "{err}");
     let refused = format!("error: cannot reach http://{gone}: connection refused\nhint: ");
+    assert!(err.starts_with(&refused), "{err}");
+    let (code, _, err) = run(home, &["status"]);
+    assert_eq!(code, 7, "{err}");
+    let refused = format!(
+        "error: cannot read the objects: cannot reach http://{gone}: connection refused\nhint: "
+    );
     assert!(err.starts_with(&refused), "{err}");
 
     kubeconfig(home, server(), "{token: wrong}");

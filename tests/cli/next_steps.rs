@@ -125,13 +125,74 @@ fn the_status_of_an_empty_store_says_that_nothing_is_deployed() {
         said.contains("nothing is deployed in namespace default\nhint: "),
         "{said}"
     );
-    assert!(said.contains("bowline status -A"), "{said}");
+    assert!(said.contains("bowline apply -f DIR -R"), "{said}");
+    let everywhere = format!("bowline status -A {store} looks in all namespaces");
+    assert!(said.contains(&everywhere), "{said}");
     assert!(said.contains("bowline demo"), "{said}");
     let (_, _, said) = run(home.path(), &["status", "-A", &store]);
     assert!(
         said.contains("nothing is deployed in any namespace"),
         "{said}"
     );
+}
+
+#[test]
+fn a_wrong_name_is_answered_with_the_known_names_or_the_next_step() {
+    let small = Small::new();
+    let elsewhere = small.home().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let outside = format!("--repo={}", elsewhere.display());
+    let nowhere = format!("--kubeconfig={}", elsewhere.join("none").display());
+    let flag = small.flag();
+    for (line, code, says) in [
+        ("status", 0, "hint: bowline deploy cart --environment dev"),
+        (
+            "deploy nosuch -e dev",
+            1,
+            "Component nosuch does not exist in namespace default; known: cart",
+        ),
+        (
+            "release create nosuch",
+            1,
+            "Component nosuch does not exist in namespace default; known: cart",
+        ),
+        (
+            "history cart -e nosuch",
+            1,
+            "cart is not deployed in nosuch; known: dev, prod, staging",
+        ),
+        (
+            "diff cart --from dev --to nosuch",
+            1,
+            "known: dev, prod, staging",
+        ),
+        (
+            "rollback job/x",
+            2,
+            "hint: name a component, or one of deploy/NAME, sts/NAME, ds/NAME",
+        ),
+        (
+            "rollback deploy/web",
+            1,
+            "the target is an embedded store, which runs nothing",
+        ),
+    ] {
+        let words: Vec<&str> = line.split(' ').chain([flag.as_str()]).collect();
+        let (found, _, said) = run(small.home(), &words);
+        assert_eq!(found, code, "{line}: {said}");
+        assert!(said.contains(says), "{line}: {said}");
+    }
+    for (target, says) in [
+        (
+            &outside,
+            "hint: name a directory of a git work tree with --repo DIR",
+        ),
+        (&nowhere, "none: No such file or directory (os error 2)\n"),
+    ] {
+        let (code, _, said) = run(small.home(), &["status", target]);
+        assert_eq!(code, 2, "{target}: {said}");
+        assert!(said.contains(says), "{target}: {said}");
+    }
 }
 
 #[test]
