@@ -43,7 +43,8 @@ pub mod text;
 mod texts;
 pub mod tui;
 
-/// Here and not in `main.rs`, so that tests and benchmarks use the same allocator as users.
+/// This static is in the library and not in `main.rs`, so that tests and benchmarks use the same allocator as
+/// users.
 #[cfg(not(target_env = "msvc"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -85,7 +85,7 @@ pub struct AuditEntrySpec {
     /// The time of the action.
     #[schemars(schema_with = "schema::moment")]
     pub at: Time,
-    /// Why.
+    /// The reason for the action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The content of the subject before the action, such as the effective Release; or the deleted Release.
@@ -226,10 +226,10 @@ pub struct ContentRef {
     /// The name of the content.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// Its uid.
+    /// The uid of the content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
-    /// The hash of its content.
+    /// The hash of the content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
 }
@@ -248,9 +248,9 @@ impl ContentRef {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Gap {
-    /// The first of them.
+    /// The first revision of the gap.
     pub first: i64,
-    /// The last of them.
+    /// The last revision of the gap.
     pub last: i64,
 }
 

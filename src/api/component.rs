@@ -34,7 +34,7 @@ use super::schema::{self, Object};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ComponentSpec {
-    /// Who owns the component.
+    /// The project that owns the component.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<ProjectOwner>,
     /// The type of the component as `{workloadType}/{name of the ComponentTypeDefinition}`, for example
@@ -103,7 +103,7 @@ pub struct AddonInstance {
     /// Tells two uses of the same addon apart.
     #[schemars(length(min = 1, max = 63))]
     pub instance_id: String,
-    /// Parameters of this use. EnvSettings override them per environment.
+    /// Parameters of this addon instance. EnvSettings override them per environment.
     #[serde(default, skip_serializing_if = "Object::is_empty")]
     #[schemars(schema_with = "schema::open_object")]
     pub config: Object,

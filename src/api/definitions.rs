@@ -17,7 +17,7 @@ use super::digest;
 pub struct Definitions {
     /// The Component.
     pub component: Component,
-    /// Its ComponentTypeDefinition.
+    /// The ComponentTypeDefinition of the component.
     pub component_type_definition: ComponentTypeDefinition,
     /// The Addon of each addon instance, in the order of the component's instances.
     pub addons: Vec<AddonDefinition>,
@@ -31,7 +31,7 @@ pub struct Definitions {
 pub struct AddonDefinition {
     /// The name of the Addon.
     pub name: String,
-    /// The instance of the component that uses it.
+    /// The id of the addon instance.
     pub instance_id: String,
     /// The Addon.
     pub addon: Addon,
@@ -47,7 +47,7 @@ pub enum Mismatch {
     Type {
         /// The component.
         component: String,
-        /// Its componentType.
+        /// The componentType of the component.
         says: String,
         /// The workload type and the name of the definition.
         found: String,

@@ -41,7 +41,7 @@ pub struct EnvironmentSpec {
     /// Whether this is a production environment: actions need a stronger confirmation.
     #[serde(default)]
     pub is_production: bool,
-    /// Whether every action here needs a reason. The default is the value of isProduction.
+    /// Whether every action in this environment needs a reason. The default is the value of isProduction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require_reason: Option<bool>,
     /// The namespace in the data plane for resources without a namespace.
@@ -152,7 +152,7 @@ impl DataPlaneSpec {
     }
 }
 
-/// The order of environments, one per namespace.
+/// The order of the environments. A namespace has one DeploymentPipeline.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "openchoreo.dev",
@@ -189,7 +189,8 @@ impl DataPlaneSpec {
     "message": "a pipeline has no cycles: two environments promote to each other"
 }]))]
 pub struct DeploymentPipelineSpec {
-    /// The edges of the graph, by source. The first environments are those that are no target.
+    /// The promotion paths, one item per source environment. An environment that is no target of a path is a
+    /// first environment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "atomic"))]
     pub promotion_paths: Vec<PromotionPath>,

@@ -87,7 +87,7 @@ pub struct Hold {
     /// The user who placed the hold.
     #[schemars(length(min = 1, max = 253))]
     pub owner: String,
-    /// Why.
+    /// The reason for the hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4096))]
     pub reason: Option<String>,
@@ -142,7 +142,7 @@ pub struct ReleasePinStatus {
     /// The Release that was applied last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied_release: Option<String>,
-    /// The ComponentEnvSnapshot that it was rendered from.
+    /// The ComponentEnvSnapshot that the Release was rendered from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<String>,
     /// The generation that this status was computed from.
@@ -169,10 +169,10 @@ pub struct Outcome {
     pub generation: i64,
     /// The Release that ran.
     pub release: String,
-    /// The time when the ReleasePin named it.
+    /// The time when the ReleasePin named the release.
     #[schemars(schema_with = "schema::moment")]
     pub since: Time,
-    /// The time when another release replaced it; absent while it runs.
+    /// The time when another release replaced this one; absent while this one runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::moment")]
     pub until: Option<Time>,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NameRef {
-    /// The name of the object.
+    /// The name of the referenced object.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
 }

@@ -149,7 +149,7 @@ pub struct AddonReference {
     /// The name of the Addon.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// The instance of the component that uses it.
+    /// The id of the addon instance of the component.
     #[schemars(length(min = 1, max = 63))]
     pub instance_id: String,
     /// Where the definition is in git.

@@ -53,9 +53,9 @@ use super::schema::{self, Object};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ComponentEnvSnapshotSpec {
-    /// The component that was resolved.
+    /// The component whose definitions are copied.
     pub owner: ComponentOwner,
-    /// The environment that it was resolved for.
+    /// The environment that the definitions are resolved for.
     #[schemars(length(min = 1, max = 63))]
     pub environment: String,
     /// The ComponentTypeDefinition.
@@ -82,7 +82,7 @@ pub struct AddonCopy {
     /// The name of the Addon.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// The instance of the component that uses it.
+    /// The id of the addon instance of the component.
     #[schemars(length(min = 1, max = 63))]
     pub instance_id: String,
     /// The Addon.

@@ -338,7 +338,7 @@ impl Outcome {
         }
     }
 
-    /// A dry run found that something would change.
+    /// Returns the outcome of a dry run that found a change; `text` is its output.
     pub fn changes(text: String) -> Outcome {
         Outcome::ending(text, Exit::Changes)
     }

@@ -46,7 +46,7 @@ pub struct Create {
     /// The version [default: the release is named by the hash of its content]
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
-    /// Store git references to the commit of a clean work tree
+    /// Store references to git instead of the definitions; needs a clean work tree
     #[arg(long, conflicts_with = "embed")]
     git: bool,
     /// Embed the definitions [default, except on a repository with a remote]

@@ -158,7 +158,7 @@ pub async fn run(
 pub trait Shown: Serialize {
     /// The head of its column.
     const HEAD: &'static str;
-    /// Returns the content in a few words.
+    /// Returns the text of the column for this content.
     fn label(&self) -> &str;
     /// Returns the number of holds in the revision.
     fn holds(&self) -> usize;

@@ -191,8 +191,9 @@ impl Connection {
         repository.map(|repository| repository.tree.work())
     }
 
-    /// Refuses a cluster that does not have all of some kinds and, if ReleasePins are among them, a
-    /// repository without any object of bowline. An embedded store has all kinds.
+    /// Checks that the target has these kinds. Fails for a cluster without one of them. Fails for a
+    /// repository without any object of bowline, if the kinds include ReleasePin. An embedded store has all
+    /// kinds.
     pub async fn require(&self, kinds: &[ApiResource]) -> Result<(), Error> {
         match &self.target {
             Target::Context { .. } | Target::Pod => {

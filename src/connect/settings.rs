@@ -48,8 +48,8 @@ impl BadSetting {
                 "write proxy-url in the kubeconfig, or HTTPS_PROXY, as http://HOST:PORT or https://HOST:PORT"
             }
             Self::Token => "write the token in the kubeconfig as one line",
-            Self::TokenFile { .. } => "name a file with the token as tokenFile in the kubeconfig",
-            Self::Impersonated => "give --as a user name of one line",
+            Self::TokenFile { .. } => "set tokenFile in the kubeconfig to the path of a file with the token",
+            Self::Impersonated => "the value of --as must be a user name without line breaks",
             Self::Provider(_) => {
                 "give the user of the kubeconfig a credential plugin under exec, such as gke-gcloud-auth-plugin or kubelogin"
             }

@@ -22,7 +22,8 @@ const PAGE: u32 = 100;
 /// The rows of one kind.
 pub struct Table<T> {
     rows: RwLock<Rows<T>>,
-    /// Returns the place of a row; several rows may have the same place.
+    /// Returns the place of a row: the key with which [`Table::at`] finds the row. Several rows may have the
+    /// same place.
     place: fn(&Key, &T) -> Key,
     listing: watch::Sender<Listing>,
 }
@@ -57,7 +58,7 @@ pub struct Change<T> {
 }
 
 impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
-    /// Creates an empty table; `place` returns the place of a row.
+    /// Creates an empty table; `place` returns the key with which [`Table::at`] finds a row.
     pub fn new(place: fn(&Key, &T) -> Key) -> Arc<Self> {
         Arc::new(Self {
             rows: RwLock::new(Rows {
@@ -76,7 +77,7 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
         rows.by_name.get(key).map(|(_, row)| row.clone())
     }
 
-    /// Returns the rows of a place, by name.
+    /// Returns the rows for which `place` returns this key, sorted by name.
     pub fn at(&self, place: &Key) -> Vec<(Key, T)> {
         let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
         let names = rows.by_place.get(place).into_iter().flatten();

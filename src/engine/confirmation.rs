@@ -8,7 +8,7 @@
 use super::plan::Plan;
 use super::world::World;
 
-/// The word that stands for the key of a confirmation where the user can only type lines.
+/// The word that the user types on the command line instead of pressing the key that confirms a plan.
 const KEY: &str = "y";
 
 /// The input that an action needs before it is applied.

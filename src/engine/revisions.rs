@@ -124,11 +124,11 @@ pub struct Missing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reason {
-    /// Nobody observed them; the record has a gap entry.
+    /// No bowline process observed the revisions; the audit trail has a gap entry.
     Unseen,
-    /// Retention removed them and left a checkpoint.
+    /// Retention removed the revisions and left a checkpoint.
     Retired,
-    /// They are not recorded, yet or any more.
+    /// The revisions are not recorded, not yet or not any more.
     Unrecorded,
 }
 
@@ -281,7 +281,7 @@ impl<C> Revisions<C> {
         })
     }
 
-    /// Returns the revisions that a limit removes, oldest first: [`beyond`].
+    /// Returns the revisions that a limit removes, oldest first; see [`beyond`].
     pub fn beyond(&self, referenced: &BTreeSet<i64>, limit: usize) -> Vec<i64> {
         let numbers: Vec<i64> = self.known().map(|revision| revision.number).collect();
         beyond(&numbers, self.current, referenced, limit)

@@ -20,7 +20,7 @@ pub enum Blob {
     Missing,
     /// The blob is larger than the limit.
     TooLarge {
-        /// Its size in bytes.
+        /// The size of the blob in bytes.
         size: usize,
         /// Whether it contains one of the words.
         has_word: bool,
@@ -151,7 +151,8 @@ struct Content<'w> {
     limits: BlobLimits<'w>,
     size: usize,
     has_word: bool,
-    /// The blob; over the limit, only the end of the part before.
+    /// The bytes of the blob. For a blob over the limit, only the end of the last part, to find words that
+    /// cross the border of two parts.
     bytes: Vec<u8>,
 }
 

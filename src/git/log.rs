@@ -227,7 +227,8 @@ impl WorkTree {
         Ok(())
     }
 
-    /// Returns whether a revision or one of its ancestors has any of some files.
+    /// Returns whether one of these files exists, or existed, in the history of a revision. Follows only
+    /// first parents.
     pub fn has_had(&self, revision: &str, paths: &[&str]) -> Result<bool, GitError> {
         if paths.is_empty() {
             return Ok(false);

@@ -12,7 +12,8 @@ use super::journal::Journal;
 use super::log::{Changed, Commit, own_trailers};
 use super::{Blob, GitError, State, WorkTree};
 
-/// A commit that was read back.
+/// The comparison of a commit, read from the repository, with the edits and the message that bowline gave to
+/// git.
 #[derive(Debug)]
 pub(super) struct ReadBack {
     /// The commit of the operation. None: the branch does not have it.

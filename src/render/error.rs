@@ -26,18 +26,18 @@ pub struct Problem {
 /// An object that a component is rendered from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Definition {
-    /// Its kind.
+    /// The kind of the object.
     pub kind: &'static str,
-    /// Its name.
+    /// The name of the object.
     pub name: String,
 }
 
 /// A position in a string; both numbers start at 1, columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// The line of the string.
+    /// The number of the line in the string.
     pub line: usize,
-    /// The character of the line.
+    /// The number of the character in the line.
     pub column: usize,
 }
 

@@ -87,7 +87,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "write",
         arguments: "[FOR | off]",
-        about: "allow writes on a protected context for 15m",
+        about: "allow writes on a protected context for a time [default: 15m]",
     },
     Command {
         name: "at",

@@ -48,7 +48,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 pub struct Session {
     /// The target.
     pub connection: Connection,
-    /// Its read model.
+    /// The read model of the target.
     pub feed: Feed,
     /// The reader of git references.
     pub git: Git,

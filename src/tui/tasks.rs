@@ -19,7 +19,7 @@ pub struct Task {
     pub ticket: Ticket,
     /// The requested action.
     pub command: Command,
-    /// Its plan.
+    /// The plan of the action.
     pub prepared: Box<PlannedCommand>,
     /// The reason.
     pub reason: Option<String>,
@@ -36,7 +36,7 @@ pub struct Task {
 /// The target of a task, as far as a command line needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Its name.
+    /// The name of the target.
     pub name: String,
     /// The flags that select it.
     pub address: Address,
@@ -106,7 +106,8 @@ impl Rolling {
         self.ended.clone().unwrap_or_else(now)
     }
 
-    /// Returns the ReleasePin that the task changed; None if another one has its name now.
+    /// Returns the ReleasePin that the task changed; None if it does not exist any more, also if another
+    /// ReleasePin has its name now.
     fn pin<'w>(&self, world: &'w World) -> Option<&'w Pin> {
         let is_it = |pin: &&Pin| self.uid.as_ref().is_none_or(|uid| *uid == pin.uid);
         world.pin(&self.pin).filter(is_it)

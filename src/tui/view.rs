@@ -28,7 +28,7 @@ const ROOM_FOR_HELP: u16 = 60;
 /// The number of rows that the frame takes from every screen.
 pub const FRAME: u16 = HEAD + FOOT;
 
-/// Returns the columns and rows that the frame leaves to a screen.
+/// Returns the width and the height of the area that the frame leaves to a screen.
 pub fn body(model: &Model, now: Timestamp) -> (u16, u16) {
     let (width, height) = model.size;
     let tour = tour::height(model, width, height);

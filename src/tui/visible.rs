@@ -59,7 +59,7 @@ pub fn glimpse(model: &Model, world: &World) -> Glimpse {
     }
 }
 
-/// Returns whether the screen may show these objects differently than before.
+/// Returns whether a change of these objects may change the front screen, so that it must be drawn again.
 pub fn shows(model: &Model, world: &World, touched: &[Touched]) -> bool {
     if touched.is_empty() {
         return false;

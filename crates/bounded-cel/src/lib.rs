@@ -138,7 +138,7 @@ pub enum CelError {
     Limit {
         /// The limit.
         bound: Bound,
-        /// Its value.
+        /// The value of the limit.
         limit: u64,
     },
     /// The evaluation failed on these values.
@@ -309,7 +309,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Allows a number of steps, and a time from now on.
+    /// Creates a budget of `steps` evaluation steps, which ends after `deadline`, counted from now.
     pub fn new(steps: u64, deadline: Duration) -> Self {
         Self {
             steps,

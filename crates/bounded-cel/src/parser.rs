@@ -18,7 +18,7 @@ const KEPT: usize = 4;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The idle threads.
+/// The channels to the parser threads that have no job.
 static IDLE: Mutex<Vec<Sender<Job>>> = Mutex::new(Vec::new());
 
 /// Runs work for a source of this length on a thread with a large enough stack; the error says why no thread

@@ -140,7 +140,7 @@ pub enum YamlError {
         old: &'static str,
         /// The meaning in YAML 1.2.
         new: &'static str,
-        /// A notation that means the same in both.
+        /// A notation that means the same in YAML 1.1 and 1.2.
         instead: &'static str,
     },
     /// A map contains a key twice.

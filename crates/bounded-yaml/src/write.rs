@@ -10,7 +10,7 @@ use serde_json::{Number, Value};
 
 use super::scalar;
 
-/// YAML limits a key on the line of its value to 1024 characters.
+/// The longest key that is written on the line of its value; YAML allows at most 1024 characters.
 const SIMPLE_KEY: usize = 1000;
 
 /// Writes a value as a YAML document: keys in their order, text quoted if any reader could read something
@@ -24,11 +24,12 @@ pub fn write(value: &Value) -> String {
 /// The position of an entry in a document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spot<'k> {
-    /// The indentation of its key, or of the text after its dash.
+    /// The indentation of the key, or of the text after the dash.
     pub indent: usize,
-    /// The number of dashes before it on its first line: one for each list whose first item begins here.
+    /// The number of dashes before the entry on its first line: one for each list whose first item begins on
+    /// this line.
     pub dashes: usize,
-    /// Its key; None for a list item and for the document itself.
+    /// The key of the entry; None for a list item and for the document itself.
     pub key: Option<&'k str>,
 }
 
@@ -202,7 +203,7 @@ pub fn block_head(out: &mut String, chomping: &str, spot: Spot<'_>) {
     out.push('\n');
 }
 
-/// Writes one line of a block.
+/// Writes one line of a block scalar with its indentation and a line end; an empty line gets no indentation.
 pub fn block_line(out: &mut String, line: &str, indent: usize) {
     if !line.is_empty() {
         pad(out, indent);

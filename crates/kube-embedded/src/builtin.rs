@@ -45,7 +45,7 @@ pub struct BuiltinResource {
     pub namespaced: bool,
     /// The allowed verbs.
     pub verbs: Vec<String>,
-    /// Its subresources.
+    /// The subresources of the resource.
     pub subresources: Vec<BuiltinSubresource>,
 }
 

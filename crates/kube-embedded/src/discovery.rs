@@ -88,7 +88,7 @@ fn group_json(group: &str, versions: &[String]) -> Value {
     json!({"name": group, "versions": each, "preferredVersion": each.first()})
 }
 
-/// `/api/v1` and `/apis/{group}/{version}`.
+/// Answers `/api/v1` and `/apis/{group}/{version}`: the resources of the version.
 pub(super) fn version(catalog: &Catalog, group: &str, version: &str) -> Result<Answer, Failure> {
     let mut resources = Vec::new();
     for resource in catalog.of_version(group, version) {

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::{Number, Value};
 
-/// The smallest or the largest number.
+/// The smallest or the largest number that a schema allows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
     /// The limit.

@@ -1,7 +1,7 @@
 //! Deletes the demo's directory if a signal ends the program.
 //!
-//! While the store is filled, nothing else handles signals. The terminal UI handles them itself and then ends
-//! in order; it has two seconds for that.
+//! While the demo fills the store, nothing else handles signals. The terminal UI handles signals itself: it
+//! has two seconds to restore the terminal and to end.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -21,7 +21,7 @@ use super::{Arguments, accept, finish, list, name_line, table, version_of};
 /// The pause between the end of a watch and the next watch.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Prints the objects and then every change, until the reader closes our output.
+/// Prints the objects and then every change, until the program that reads the output closes the pipe.
 #[allow(
     clippy::too_many_arguments,
     reason = "what is watched, and where it goes"

@@ -42,7 +42,7 @@ pub struct Arguments {
     /// Remove nothing; exit with 3 if something would be removed
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
     /// Keep every workload running that bowline deployed; this is the default
@@ -406,7 +406,7 @@ async fn has_objects(client: &Client, piece: &Piece) -> Result<Option<String>, E
     )))
 }
 
-/// Lists the objects of others in bowline's namespace.
+/// Lists the objects in bowline's namespace that belong to users or to other programs.
 async fn others(connection: &Connection, namespace: &str) -> Result<Vec<String>, Error> {
     let finder = kinds::Kinds::new(&connection.client);
     let kinds = finder.in_namespaces().await?;

@@ -51,7 +51,7 @@ impl Rendered {
             || annotations.is_some_and(|found| found.contains_key(labels::DATA_PLANES))
     }
 
-    /// Returns whether the object is being deleted.
+    /// Returns whether the object has a deletion timestamp.
     pub fn is_being_deleted(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
     }

@@ -199,7 +199,7 @@ impl Shared {
         }
     }
 
-    /// Returns the ReleasePins of settings, before and after a change.
+    /// Returns the ReleasePins that EnvSettings belonged to before a change and belong to after it.
     fn resettled(change: &Change<Settings>) -> Vec<Key> {
         let sides = change.before.iter().chain(&change.after);
         let mut pins: Vec<Key> = sides.map(|row| Settings::place(&change.key, row)).collect();

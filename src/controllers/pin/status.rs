@@ -80,7 +80,7 @@ pub(super) struct Done {
     pub(super) no_plane: Option<String>,
 }
 
-/// The ReleasePin of the status.
+/// The facts about the ReleasePin whose status is computed.
 pub(super) struct Subject<'a> {
     pub(super) generation: i64,
     /// The name of the effective release.

@@ -151,8 +151,8 @@ pub async fn leave(plane: &Plane, release: &RenderedRelease, owner: &Owner) -> R
     verify(plane, owner, kinds).await
 }
 
-/// Returns the objects of the release that a deleted release of the same name left behind and that are being
-/// deleted: this release could not apply them, so their labels do not name it.
+/// Returns those objects of the release that are being deleted and still have the labels of a deleted release
+/// of the same name. This release could not apply them, so their labels do not name it.
 fn inherited(
     plane: &Plane,
     kinds: &[Kind],

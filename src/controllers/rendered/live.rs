@@ -63,26 +63,26 @@ pub struct Labelled {
 /// The RenderedRelease that objects are compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Its uid.
+    /// The uid of the RenderedRelease.
     pub uid: String,
-    /// Its namespace.
+    /// The namespace of the RenderedRelease.
     pub namespace: String,
-    /// Its name.
+    /// The name of the RenderedRelease.
     pub name: String,
 }
 
 /// The relation of an object to a RenderedRelease, for an apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It belongs to this RenderedRelease.
+    /// The object belongs to this RenderedRelease.
     Ours,
-    /// It belonged to a deleted RenderedRelease of the same name.
+    /// The object belonged to a deleted RenderedRelease of the same name.
     Inherited,
-    /// Another tool owns it and allows us to take it over.
+    /// Another tool owns the object and allows bowline to take it over.
     Adoptable,
-    /// It belongs to another RenderedRelease (namespace, name).
+    /// The object belongs to another RenderedRelease (namespace, name).
     OfAnother(String, String),
-    /// Other field managers own it.
+    /// These field managers own the object.
     Foreign(Vec<String>),
 }
 

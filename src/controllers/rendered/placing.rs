@@ -111,7 +111,7 @@ impl Planes {
         met
     }
 
-    /// Drops a deleted release.
+    /// Stops the wake-ups of a deleted RenderedRelease, on all data planes.
     pub async fn forget(&self, uid: &str) {
         for met in self.met.lock().await.values() {
             met.wakes.forget(uid);

@@ -120,7 +120,7 @@ enum Reachability {
 pub struct Plane {
     /// The connection, as conditions and annotations name it.
     pub name: String,
-    /// Its client.
+    /// The client of the data plane.
     pub client: Client,
     /// The limits and deadlines.
     pub settings: Settings,

@@ -70,7 +70,7 @@ impl Default for Settings {
 struct Scene<'a> {
     /// The object.
     object: &'a Value,
-    /// Its status.
+    /// The status of the object.
     status: Object,
     /// The images that crash.
     faulty: &'a [String],

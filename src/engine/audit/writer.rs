@@ -189,8 +189,8 @@ impl AuditWriter {
     }
 }
 
-/// Returns whether the server has AuditEntries. A server that does not answer the question is asked by the next
-/// request.
+/// Returns whether the server has the kind AuditEntry. Returns true if the server does not answer: the next
+/// request then reports the error.
 pub async fn has_entries(client: &Client) -> bool {
     let entry = kinds::kind::<AuditEntry>();
     let discovery = Discovery::ask(client, std::slice::from_ref(&entry)).await;

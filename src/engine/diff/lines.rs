@@ -48,9 +48,9 @@ pub struct Span {
 /// Changes that are close together, with the equal lines around them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hunk {
-    /// The lines of the first text.
+    /// The position and number of the lines in the first text.
     pub before: Span,
-    /// The lines of the second text.
+    /// The position and number of the lines in the second text.
     pub after: Span,
     /// The lines, removed lines before added lines.
     pub lines: Vec<Line>,
@@ -59,7 +59,8 @@ pub struct Hunk {
 }
 
 impl Hunk {
-    /// Creates a hunk after so many lines of each side, with capacity for `lines` lines.
+    /// Creates an empty hunk after the first `before` and `after` lines of the two texts, with capacity for
+    /// `lines` lines.
     pub(super) fn begin(before: usize, after: usize, lines: usize) -> Self {
         let empty = |start| Span { start, count: 0 };
         Self {

@@ -58,7 +58,7 @@ impl Source {
 pub struct Watched {
     /// The kind.
     pub source: Source,
-    /// Its API resource.
+    /// The API resource of the kind.
     pub kind: ApiResource,
     /// Whether the kind is one of bowline's. It is no problem if another kind is absent, or not readable.
     pub own: bool,

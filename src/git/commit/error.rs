@@ -129,7 +129,7 @@ pub(in crate::git) fn words(paths: &[String]) -> String {
 }
 
 impl CommitError {
-    /// A refusal after which no change remains.
+    /// Converts an error of git to a refusal after which no change remains in the work tree.
     pub(in crate::git) fn refused(error: GitError) -> Self {
         match error {
             GitError::Refused { said, .. } => Self::Refused {

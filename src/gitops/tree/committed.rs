@@ -18,7 +18,7 @@ use crate::git::{Blob, GitError, WorkTree};
 pub struct CommittedPin {
     /// The namespace in the file; empty if the file names none.
     pub namespace: String,
-    /// Its name.
+    /// The name of the ReleasePin.
     pub name: String,
     /// Every text of its spec. The names of its releases are among them, even if the spec is not valid.
     pub texts: Vec<String>,

@@ -309,7 +309,7 @@ impl Tree {
         Ok(is_template.then(|| "which is a template of a chart".to_owned()))
     }
 
-    /// Returns the file for a new object.
+    /// Returns the path of the file for a new object.
     pub fn new_file(&self, resource: &str, document: &Value) -> Result<String, BadWord> {
         let within = self.work().within();
         place::choose(&self.layout, &self.index(), &within, resource, document)

@@ -65,7 +65,7 @@ pub(super) struct Index {
 pub(super) struct Recorded {
     /// The number of its revisions.
     pub(super) revisions: i64,
-    /// Its spec in the last revision; null if it was removed.
+    /// The spec of the ReleasePin in the last revision; null if the ReleasePin was removed.
     pub(super) spec: Value,
     /// The author of the last revision; empty if unknown.
     pub(super) by: String,
@@ -108,13 +108,13 @@ pub(super) struct Known {
 /// A ReleasePin in a file that is not checked out (sparse checkout), or that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOutPin {
-    /// Its namespace.
+    /// The namespace of the ReleasePin.
     pub namespace: String,
-    /// Its name.
+    /// The name of the ReleasePin.
     pub name: String,
-    /// Its component.
+    /// The component of the ReleasePin.
     pub component: String,
-    /// Its environment.
+    /// The environment of the ReleasePin.
     pub environment: String,
     /// The problem of its file, with the path; empty if the file is not checked out.
     #[serde(default)]
@@ -157,7 +157,8 @@ pub(super) struct Held {
     pub(super) name: String,
     /// The index of its document in the file, from 0.
     pub(super) document: usize,
-    /// Its index in each `items` of its document, the outermost list first; empty if it is in no list.
+    /// The index of the object in each `items` of its document, the outermost list first; empty if it is in
+    /// no list.
     pub(super) items: Vec<usize>,
     /// The line on which it begins.
     pub(super) line: usize,

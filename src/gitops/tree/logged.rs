@@ -115,7 +115,8 @@ pub fn logged(
     })
 }
 
-/// Removes the states of chart templates from the log: a ReleasePin that becomes a template is removed.
+/// Removes the contents of chart templates from the log. So a ReleasePin whose file becomes a chart template
+/// counts as deleted.
 fn leave_out_templates(log: &mut [Commit]) {
     let paths = log.iter().flat_map(|commit| &commit.files);
     let paths: Vec<String> = paths.map(|file| file.path.clone()).collect();

@@ -64,7 +64,7 @@ impl Index {
 struct Files<'p> {
     paths: Vec<&'p String>,
     read: Vec<Read>,
-    /// Whether some files were left for later.
+    /// Whether some files were not read yet; a later look reads them.
     put_off: bool,
 }
 

@@ -141,7 +141,8 @@ pub struct Place {
     pub path: String,
     /// The index of the document in the file, from 0.
     pub document: usize,
-    /// Its index in each `items` of the document, the outermost list first; empty if it is in no list.
+    /// The index of the object in each `items` of the document, the outermost list first; empty if it is in
+    /// no list.
     pub items: Vec<usize>,
     /// The line on which it begins.
     pub line: usize,
@@ -346,8 +347,8 @@ impl Tree {
         pins.map(with_namespace).collect()
     }
 
-    /// Lists the content of files that cannot be served, and the content that changes objects without
-    /// bowline.
+    /// Lists the problems of the files: content that bowline cannot serve as objects, and content with which
+    /// other tools, such as kustomize, change objects.
     pub fn problems(&self) -> Vec<Problem> {
         let index = self.index();
         let mut found: Vec<Problem> = Vec::new();

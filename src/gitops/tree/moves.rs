@@ -20,13 +20,14 @@ pub struct Change {
     pub namespace: String,
     /// The name of the ReleasePin.
     pub name: String,
-    /// Its spec on the branch before; None if it did not exist.
+    /// The spec of the ReleasePin on the branch before the change; None if the ReleasePin did not exist.
     pub before: Option<ReleasePinSpec>,
-    /// Its spec before it was removed by an earlier commit; None if no commit removed it.
+    /// The spec of the ReleasePin before an earlier commit removed it; None if no commit removed it.
     pub earlier: Option<ReleasePinSpec>,
-    /// Its spec before the commit where the commit was made. On a merged side, this can differ from `before`.
+    /// The spec of the ReleasePin in the parent of the commit. On a merged side, this can differ from
+    /// `before`.
     pub found: Option<ReleasePinSpec>,
-    /// Its spec after the change.
+    /// The spec of the ReleasePin after the change.
     pub after: ReleasePinSpec,
     /// The time when the change came to the branch.
     pub at: Timestamp,
@@ -47,7 +48,7 @@ impl Change {
 pub struct Removal {
     /// The name of the ReleasePin.
     pub name: String,
-    /// Its spec before.
+    /// The spec of the ReleasePin before the removal.
     pub before: ReleasePinSpec,
     /// The commit with author and reason.
     pub commit: Arc<Commit>,
@@ -72,7 +73,7 @@ pub fn blob_limits() -> BlobLimits<'static> {
 /// The state of the ReleasePins after a commit.
 #[derive(Default)]
 pub(super) struct Standing {
-    /// Their specs, by namespace and name.
+    /// The specs of the ReleasePins, by namespace and name.
     pub(super) specs: BTreeMap<String, ReleasePinSpec>,
     /// The ReleasePins in each file, by path.
     pub(super) held: HashMap<String, BTreeSet<String>>,

@@ -37,7 +37,7 @@ pub(super) enum Kind {
 /// The handling of keys of a map that are not fields.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Others {
-    /// They are removed with a warning.
+    /// bowline removes the keys with a warning.
     Drop,
     #[default]
     Keep,

@@ -56,7 +56,7 @@ pub(super) struct Attribute<'a> {
     pub(super) name: &'a str,
     /// None for an unknown attribute.
     pub(super) form: Option<Form>,
-    /// Only `enum` has several values.
+    /// The values of the attribute: one or several for `enum`, one for the others.
     pub(super) values: Vec<Raw>,
 }
 

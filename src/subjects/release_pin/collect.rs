@@ -44,11 +44,11 @@ const AT_ONCE: usize = 8;
 /// The result for one release or snapshot of the plan.
 #[derive(Debug)]
 pub enum Collected {
-    /// It is deleted.
+    /// The object is deleted.
     Gone,
-    /// It stays, for these reasons.
+    /// The object stays, for these reasons.
     Kept(Vec<Stays>),
-    /// ReleasePins in these environments named it after the deletion, so it was created again.
+    /// After the deletion, ReleasePins in these environments named the release, so gc created it again.
     PutBack(Vec<String>),
     /// A request failed.
     Failed(kube::Error),

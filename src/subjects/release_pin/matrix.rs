@@ -236,7 +236,7 @@ impl std::fmt::Display for Progress {
 pub struct Good<'a> {
     /// The release.
     pub release: &'a str,
-    /// The short name.
+    /// The release in short form, for a cell.
     pub label: &'a str,
     /// The revision.
     pub revision: i64,

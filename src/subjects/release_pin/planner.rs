@@ -202,7 +202,7 @@ pub struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// Plans an order.
+    /// Makes the plan of an order; if a rule refuses the order, explains the refusals.
     pub async fn action_plan(
         &self,
         order: &Order,

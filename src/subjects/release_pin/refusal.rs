@@ -230,7 +230,8 @@ pub enum Refusal {
         environment: String,
         /// The releases that were healthy and are marked bad, the newest first.
         bad: Vec<MarkedBad>,
-        /// A sentence about each release that was healthy and that the environment went back from.
+        /// For each release that was healthy and that the environment went back from: the words after "the
+        /// rollback", such as `skips cart-v3: staging went back from it to cart-v2`.
         abandoned: Vec<String>,
     },
     /// The controller has not observed the newest change, so the last good release is unknown.
@@ -417,7 +418,7 @@ fn skipped(bad: &[MarkedBad], abandoned: &[String]) -> String {
         ),
     };
     for words in abandoned {
-        said += &format!("; {}", text::line(words));
+        said += &format!("; the rollback {}", text::line(words));
     }
     said
 }

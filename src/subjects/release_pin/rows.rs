@@ -31,7 +31,7 @@ pub struct Pin {
     pub release: Box<str>,
     /// The holds, including expired ones.
     pub holds: Box<[Hold]>,
-    /// The GitOps tool that owns it, if there is one.
+    /// The GitOps tool that owns the object; None if no tool owns it.
     pub gitops: Option<GitOps>,
     /// The user who changed it last, according to the server.
     pub changed_by: Option<Box<str>>,
@@ -104,7 +104,7 @@ pub struct ReleaseRow {
     pub pinned: bool,
     /// The time of the last claim.
     pub claimed: Option<Timestamp>,
-    /// The GitOps tool that owns it, if there is one.
+    /// The GitOps tool that owns the object; None if no tool owns it.
     pub gitops: Option<GitOps>,
     /// The time of its creation.
     pub created: Timestamp,

@@ -22,7 +22,7 @@ impl Source {
     pub const SNAPSHOTS: Self = Self("snapshots");
 }
 
-/// The kinds that the planners of moves read. Only gc reads snapshots too.
+/// The kinds that the planners of ReleasePin changes read. Only gc reads snapshots too.
 pub const READ_BY_MOVES: [Source; 4] = [
     Source::RELEASE_PINS,
     Source::RELEASES,
@@ -65,11 +65,12 @@ pub(super) struct Tables {
 /// The objects of one component.
 #[derive(Default)]
 pub(super) struct OfComponent {
-    /// The names of its ReleasePins, by environment.
+    /// The names of the ReleasePins of the component, by environment.
     pub(super) pins: BTreeMap<Arc<str>, Arc<str>>,
-    /// Its releases, newest first; of two with the same second, the last by name.
+    /// The releases of the component, newest first; of two that were created in the same second, the last by
+    /// name.
     pub(super) releases: BTreeSet<Place>,
-    /// Its snapshots by environment, newest first.
+    /// The snapshots of the component by environment, newest first.
     pub(super) snapshots: BTreeMap<Arc<str>, BTreeSet<Place>>,
 }
 

@@ -39,7 +39,7 @@ pub struct Stored {
     pub number: i64,
     /// The template.
     pub template: Value,
-    /// The object that stores it.
+    /// The object that stores the revision, such as a ReplicaSet.
     pub object: DynamicObject,
 }
 
@@ -82,7 +82,7 @@ pub struct Workload {
     pub kind: &'static str,
     /// The object.
     pub object: DynamicObject,
-    /// Its revisions, oldest first.
+    /// The revisions of the workload, oldest first.
     pub stored: Vec<Stored>,
 }
 

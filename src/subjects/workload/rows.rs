@@ -92,7 +92,7 @@ pub struct Row {
     pub labels: Labels,
     /// The time of its creation.
     pub created: Timestamp,
-    /// The number of changes that bowline has made.
+    /// The number of changes that bowline has made to the workload.
     pub changes: i64,
 }
 

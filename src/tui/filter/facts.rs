@@ -60,9 +60,9 @@ pub struct RowSummary {
     pub held: u16,
     /// The time of the last change, or of the creation.
     pub changed: Option<Timestamp>,
-    /// Its size in bytes.
+    /// The size of the object in bytes.
     pub size: u64,
-    /// The end of the next hold that ends.
+    /// The time when the first of the active holds ends; None if no hold ends.
     pub expires: Option<Timestamp>,
 }
 

@@ -108,9 +108,9 @@ pub struct Seen<'r> {
     pub key: &'r Key,
     /// The values for sorting and counting.
     pub summary: &'r RowSummary,
-    /// Whether it is selected.
+    /// Whether the row is selected.
     pub selected: bool,
-    /// Whether it is marked.
+    /// Whether the user has marked the row, for actions on sets.
     pub marked: bool,
 }
 

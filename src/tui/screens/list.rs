@@ -1,5 +1,5 @@
-//! Lists of releases, ReleasePins and snapshots, with the environments in which each is effective and its
-//! size.
+//! Lists of releases, ReleasePins and snapshots. Each row shows the size of the object and the environments
+//! in which it is effective.
 //!
 //! Actions apply to the selected or marked rows. Enter opens the object.
 

@@ -107,7 +107,7 @@ impl State {
         self.roster.as_ref()
     }
 
-    /// Returns the position of the first row of the last frame.
+    /// Returns the index of the first row that the last frame showed.
     pub fn first(&self) -> usize {
         self.first.get()
     }

@@ -91,11 +91,11 @@ pub enum Stage {
 /// The differences in the environments.
 #[derive(Debug)]
 pub enum Shown {
-    /// bowline is rendering them.
+    /// bowline is rendering the manifests.
     Rendering,
     /// One difference per change; None if the change makes no difference in its environment.
     Diffs(Vec<Option<Diff>>),
-    /// They cannot be rendered, so the plan cannot be applied.
+    /// The manifests cannot be rendered, so the plan cannot be applied; the text is the error.
     Failed(String),
 }
 

@@ -27,7 +27,7 @@ pub enum Signal {
     End(i32),
     /// Return the terminal to the shell and stop.
     Stop,
-    /// Take the terminal over again.
+    /// Take over the terminal again, because the shell continues the program.
     Continued,
 }
 

@@ -35,7 +35,8 @@ pub(super) struct Entry {
 }
 
 impl Node {
-    /// Returns the item of a list of objects; `at` contains its index in each `items`.
+    /// Returns an item of nested lists: each number of `at` is an index in an `items`, the outermost first.
+    /// Returns the node itself if `at` is empty.
     pub(super) fn item(&self, at: &[usize]) -> Option<&Node> {
         let Some((first, rest)) = at.split_first() else {
             return Some(self);

@@ -69,7 +69,7 @@ fn taken<'o>(definition: &Value, others: &'o [Value]) -> (BTreeSet<&'o str>, BTr
     (resources, kinds)
 }
 
-/// A string, or the strings of a list; ignores empty strings.
+/// Returns a string, or the strings of a list, without empty strings.
 fn texts(value: &Value) -> Vec<&str> {
     let list = value.as_array().into_iter().flatten();
     let all = list.chain([value]).filter_map(Value::as_str);

@@ -54,11 +54,11 @@ impl Writer {
 pub enum Part {
     /// The object itself.
     Main,
-    /// Its status.
+    /// The status of the object.
     Status,
     /// The finalizers of a namespace.
     Finalize,
-    /// Its number of replicas.
+    /// The number of replicas of the object.
     Scale,
 }
 

@@ -20,11 +20,11 @@ const WAY: usize = 16 << 10;
 /// The reason why a value cannot be decoded as an object of its kind.
 #[derive(Debug)]
 pub enum Unreadable {
-    /// Its kind or version is not a string.
+    /// The kind or version of the value is not a string.
     Kind(String),
-    /// It has another kind or version.
+    /// The value has another kind or version.
     Mismatch(Failure),
-    /// It is nested too deep, or a value in it has the wrong type.
+    /// The value is nested too deep, or one of its fields has the wrong type.
     Value(String),
 }
 
@@ -81,7 +81,7 @@ pub fn readable_as(
     }
 }
 
-/// Checks that values have the types of the schema, as decoding needs it.
+/// Checks the types of the values: all values of a built-in kind, only the metadata of a custom resource.
 pub fn typed(schema: &Schema, object: &Value) -> Result<(), String> {
     let errors = match schema.is_built_in() {
         true => schema.type_errors(object),

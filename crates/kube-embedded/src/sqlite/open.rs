@@ -161,11 +161,12 @@ impl Store {
 /// How the connections of a store use its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
-    /// They read and write.
+    /// The connections read and write.
     Write,
-    /// They read, and see the writes of other processes.
+    /// The connections read, and see the writes of other processes.
     Read,
-    /// They read a file that no process changes, without locks and without creating files next to it.
+    /// The connections read a file that no process changes, without locks and without creating files next to
+    /// it.
     Frozen,
 }
 

@@ -18,7 +18,7 @@ pub struct Scope {
 /// The parameters of one page of a list.
 #[derive(Clone, Debug)]
 pub struct PageRequest {
-    /// The objects of the list.
+    /// The resource and the namespace to list.
     pub scope: Scope,
     /// The (namespace, name) after which the page begins; None for the first page.
     pub after: Option<(String, String)>,

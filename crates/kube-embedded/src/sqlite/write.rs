@@ -60,9 +60,9 @@ pub struct Remove {
     pub expect: Revision,
     /// The object's uid.
     pub uid: String,
-    /// Its last metadata, for watches.
+    /// The last metadata of the object, for watches.
     pub meta: Vec<u8>,
-    /// Its last body.
+    /// The last body of the object.
     pub rest: Vec<u8>,
     /// The uids of its owners.
     pub owners: Vec<String>,
@@ -75,7 +75,7 @@ pub struct Fill {
     pub key: Key,
     /// The object's uid.
     pub uid: String,
-    /// Its metadata without the resourceVersion, and its body; None if the object is deleted.
+    /// The metadata of the object without the resourceVersion, and its body; None if the object is deleted.
     pub state: Option<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -479,7 +479,7 @@ impl<'a> Batch<'a> {
         Ok(Ok(revision))
     }
 
-    /// Copies a state; returns whether it differed from the stored one.
+    /// Stores the state of an object from another source; returns whether the stored state was different.
     fn fill(&mut self, fill: Fill) -> rusqlite::Result<bool> {
         let Fill { key, uid, state } = fill;
         let there = read::newest_row(self.connection, &key)?;

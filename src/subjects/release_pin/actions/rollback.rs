@@ -222,7 +222,8 @@ impl Candidate<'_, '_> {
         !self.is_bad() && self.left_for.is_none()
     }
 
-    /// Says that the environment went back from this release; None if it did not.
+    /// Returns the words that say that the environment went back from this release; None if it did not go
+    /// back.
     fn abandoned(&self, pin: &Pin) -> Option<String> {
         let earlier = self.left_for?;
         let (release, environment) = (&self.ran.release, &pin.environment);

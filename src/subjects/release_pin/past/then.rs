@@ -232,7 +232,8 @@ impl<'p> Then<'p> {
         }
     }
 
-    /// Finds the state that made a release effective, and the hold if its end did so.
+    /// Finds the state in which a release became effective. If it became effective because a hold ended, also
+    /// returns the hold and the time of its end.
     fn origin(
         &self,
         history: &'p History,

@@ -23,7 +23,7 @@ pub struct NoReference {
     pub kind: String,
     /// The name.
     pub name: String,
-    /// The error.
+    /// The reason, for the message.
     pub why: String,
     /// The component of the release.
     component: String,

@@ -17,9 +17,9 @@ pub enum Row {
     Object(usize),
     /// Folded equal lines.
     Fold {
-        /// The object.
+        /// The index of the object.
         object: usize,
-        /// The hunk.
+        /// The index of the hunk in the object.
         hunk: usize,
         /// The first folded line.
         from: usize,
@@ -37,9 +37,9 @@ pub enum Row {
 /// The lines of a hunk that a row shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spot {
-    /// The object.
+    /// The index of the object.
     pub object: usize,
-    /// The hunk.
+    /// The index of the hunk in the object.
     pub hunk: usize,
     /// The line of the older side.
     pub before: Option<u32>,

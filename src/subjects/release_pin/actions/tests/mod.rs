@@ -673,7 +673,7 @@ fn rollbacks() {
             },
             last.clone(),
             true,
-            "cart has no earlier release in staging that was healthy when it was replaced; skips cart-2: staging went back from it to cart-1 | …",
+            "cart has no earlier release in staging that was healthy when it was replaced; the rollback skips cart-2: staging went back from it to cart-1 | …",
         ),
         (
             "from a release that was promoted again after its rollback",
