@@ -108,7 +108,7 @@ pub struct AuditEntrySpec {
     /// The revision that a rollback restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored_from: Option<i64>,
-    /// The hash of the change in the environment.
+    /// The hash of the changes of the rendered manifests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rendered_hash: Option<String>,
     /// The hash of the previous entry; absent in the first entry.
@@ -184,7 +184,7 @@ impl AuditEntrySpec {
     }
 }
 
-/// The actions.
+/// The actions that audit entries record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Action {
     /// A user deployed a release.

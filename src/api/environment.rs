@@ -206,7 +206,7 @@ pub struct DeploymentPipelineStatus {
     /// The generation that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The latest observations, one per type: Valid.
+    /// The latest observations. The only type is Valid.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,

@@ -161,7 +161,7 @@ pub struct ReleasePinStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// A release that ran here, and its health.
+/// A release that ran in the environment, and its health.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Outcome {
@@ -176,7 +176,7 @@ pub struct Outcome {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::moment")]
     pub until: Option<Time>,
-    /// Whether it is healthy, or was healthy when it was replaced; absent while that is not known.
+    /// Whether the release is healthy, or was healthy when it was replaced; absent while that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub healthy: Option<bool>,
     /// The reason for the health.

@@ -241,7 +241,7 @@ impl JsonSchema for Content {
             "x-kubernetes-preserve-unknown-fields": true,
             "x-kubernetes-validations": [{
                 "rule": "has(self.compressed) ? !has(self.apiVersion) && !has(self.kind) && !has(self.metadata) && !has(self.spec) : has(self.apiVersion) && has(self.kind)",
-                "message": "content is a whole object with apiVersion and kind, or compressed alone"
+                "message": "content is a whole object with apiVersion and kind, or has only the field compressed"
             }]
         })
     }

@@ -152,7 +152,7 @@ pub struct ResourceStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::open_object")]
     pub status: Option<Object>,
-    /// The time when the controller first saw that status.
+    /// The time when the controller first read this status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::moment")]
     pub last_observed_time: Option<Time>,

@@ -61,7 +61,7 @@ pub struct Diff {
 enum Wanted {
     /// A ReleasePin.
     Pin(Subject),
-    /// Another subject, with its kind.
+    /// A subject of another kind, such as a workload.
     Named(Named),
 }
 

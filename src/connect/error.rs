@@ -132,7 +132,7 @@ pub enum Error {
         /// The cause.
         source: Box<TreeError>,
     },
-    /// The cluster of a work tree does not return the status of its ReleasePins.
+    /// The cluster beside a work tree does not return the status of the ReleasePins.
     #[error("context {context}, the cluster of the repository: {}", explain(error))]
     Beside {
         /// The context.

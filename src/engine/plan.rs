@@ -110,17 +110,17 @@ pub struct Change {
     pub requires_reason: bool,
     /// The subject at plan time; None if the change creates it.
     pub expected: Option<Expected>,
-    /// The fields that the subject has afterwards, except its holds.
+    /// The fields of the subject after the change, except its holds.
     pub fields: Vec<Field>,
-    /// The holds before.
+    /// The holds of the subject before the change.
     pub holds_before: Vec<Hold>,
-    /// The holds afterwards.
+    /// The holds of the subject after the change.
     pub holds: Vec<Hold>,
     /// The objects to claim before the write.
     pub claims: Vec<ClaimOn>,
-    /// The content before.
+    /// The content of the subject before the change.
     pub from: Option<ContentRef>,
-    /// The content afterwards.
+    /// The content of the subject after the change.
     pub to: ContentRef,
     /// The revision that a rollback restores.
     pub restored_from: Option<i64>,

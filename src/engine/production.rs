@@ -10,7 +10,7 @@ use crate::api::Environment;
 pub struct Place {
     /// The name of the environment, or else of the namespace.
     pub name: String,
-    /// Whether it is a production environment.
+    /// Whether the environment is a production environment.
     pub is_production: bool,
     /// Whether every change needs a reason.
     pub requires_reason: bool,

@@ -83,15 +83,15 @@ pub struct Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// It is the current revision, and its health is not known yet.
+    /// The revision is the current one, and its health is not known yet.
     Current,
-    /// It is healthy, or was healthy when it was replaced.
+    /// The revision is healthy, or was healthy when it was replaced.
     Healthy,
-    /// It is not healthy, or was not healthy when it was replaced.
+    /// The revision is not healthy, or was not healthy when it was replaced.
     Unhealthy,
-    /// It was observed, and replaced before its health was known.
+    /// The revision was observed, and replaced before its health was known.
     Unknown,
-    /// It was replaced, and its health is not recorded.
+    /// The revision was replaced, and its health is not recorded.
     Superseded,
 }
 

@@ -22,7 +22,7 @@ pub enum Blob {
     TooLarge {
         /// The size of the blob in bytes.
         size: usize,
-        /// Whether it contains one of the words.
+        /// Whether the blob contains one of the words.
         has_word: bool,
     },
     /// The whole content.

@@ -265,7 +265,8 @@ impl WorkTree {
         Ok(listed.lines().chain(grafts).map(str::to_owned).collect())
     }
 
-    /// Returns where the log of a shallow clone ends. None: the clone is complete.
+    /// Returns the ids of the commits at which the log of a shallow clone ends, one per line; None if the
+    /// clone is complete.
     pub fn shallow(&self) -> Option<String> {
         std::fs::read_to_string(self.common_dir.join("shallow")).ok()
     }

@@ -80,7 +80,7 @@ pub enum GitError {
         /// The cause.
         error: std::io::Error,
     },
-    /// A value that git would read as an option, or with a NUL character.
+    /// A value begins with `-`, so that git would read it as an option, or contains a NUL character.
     #[error(
         "git {command} does not get {value:?}: a value must not begin with \"-\" or have a NUL character"
     )]

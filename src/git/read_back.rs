@@ -18,9 +18,9 @@ use super::{Blob, GitError, State, WorkTree};
 pub(super) struct ReadBack {
     /// The commit of the operation. None: the branch does not have it.
     commit: Option<Commit>,
-    /// Whether it is the only commit since the base, and the base is its only parent.
+    /// Whether the commit is the only one since the base, and the base is its only parent.
     alone: bool,
-    /// The differences to the edits and the message.
+    /// The differences between the commit and the edits and message that bowline gave to git.
     wrong: Vec<String>,
     /// The files that differ between the branch and the base.
     changed: BTreeSet<String>,

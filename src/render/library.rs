@@ -19,7 +19,8 @@ const NAMES: &[(&str, TextFunction)] = &[
 /// memory of its source, so the cache needs at most some hundred MB.
 const SOURCES: usize = 1 << 20;
 
-/// Compiled expressions and schemas by their source. It changes the cost of rendering, never the result.
+/// A cache of compiled expressions and schemas by their source. The cache changes the cost of rendering,
+/// never the result.
 #[derive(Default)]
 pub struct Library {
     programs: Mutex<Shelf<Program>>,

@@ -47,12 +47,12 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "promote",
         arguments: "[ENVIRONMENT]",
-        about: "promote to the next environment, or to this one",
+        about: "promote to ENVIRONMENT [default: the next environment]",
     },
     Command {
         name: "deploy",
         arguments: "[RELEASE]",
-        about: "deploy a new release, or this one, into this environment",
+        about: "deploy RELEASE [default: a new release] into this environment",
     },
     Command {
         name: "rollback",

@@ -30,7 +30,7 @@ pub struct Glyphs {
     pub unknown: &'static str,
     /// Not deployed.
     pub nothing: &'static str,
-    /// Behind another environment.
+    /// The character for a cell that is behind another environment.
     pub behind: &'static str,
     /// A hold.
     pub held: &'static str,
@@ -38,11 +38,11 @@ pub struct Glyphs {
     pub expired: &'static str,
     /// The revision that a rollback restores.
     pub back: &'static str,
-    /// Between an old and a new value.
+    /// The arrow between an old and a new value.
     pub arrow: &'static str,
-    /// The selected row.
+    /// The character that marks the selected row.
     pub cursor: &'static str,
-    /// A marked row.
+    /// The character for a row that the user has marked.
     pub marked: &'static str,
     /// A horizontal line.
     pub rule: &'static str,
@@ -54,9 +54,9 @@ pub struct Glyphs {
     pub check: &'static str,
     /// The handle of a scrollbar.
     pub thumb: &'static str,
-    /// Sorted in ascending order.
+    /// The arrow of a column that is sorted in ascending order.
     pub rising: &'static str,
-    /// Sorted in descending order.
+    /// The arrow of a column that is sorted in descending order.
     pub falling: &'static str,
     /// The text cursor.
     pub caret: &'static str,
@@ -315,7 +315,8 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Draws a ratatui widget; its text must come from the user, because it is not cleaned.
+    /// Draws a ratatui widget. This function does not clean the text, so the text must come from the user and
+    /// not from a cluster.
     pub fn widget(&mut self, widget: impl ratatui::widgets::Widget) {
         widget.render(self.area, self.buffer);
     }

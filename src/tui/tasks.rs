@@ -280,10 +280,10 @@ impl Task {
 /// The progress of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Running.
+    /// The task is running, or its rollout is in progress.
     Moving,
-    /// Done.
+    /// The task succeeded.
     Done,
-    /// Failed.
+    /// The task failed.
     Failed,
 }

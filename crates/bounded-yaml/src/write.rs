@@ -1,8 +1,8 @@
 //! Writes YAML that every reader reads in the same way.
 //!
-//! Not serde_yaml: it writes the texts `on` and `12:30:45` without quotes, which kubectl and Helm read as true and as a
-//! number. The function that parses plain scalars in this crate also decides about quotes, so that reading and writing
-//! always agree.
+//! This module does not use serde_yaml, because serde_yaml writes the texts `on` and `12:30:45` without
+//! quotes, and kubectl and Helm then read them as true and as a number. The function that parses plain
+//! scalars in this crate also decides about quotes, so that reading and writing always agree.
 
 use std::fmt::Write as _;
 

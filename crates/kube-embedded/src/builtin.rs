@@ -41,7 +41,7 @@ pub struct BuiltinResource {
     pub short_names: Vec<String>,
     /// The categories of the resource, such as `all`.
     pub categories: Vec<String>,
-    /// Whether its objects have a namespace.
+    /// Whether the objects of the resource have a namespace.
     pub namespaced: bool,
     /// The allowed verbs.
     pub verbs: Vec<String>,

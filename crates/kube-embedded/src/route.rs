@@ -106,9 +106,9 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Route {
 /// How a client wants fields to be treated that are not in the schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldValidation {
-    /// Drop them silently.
+    /// Drop unknown fields silently.
     Ignore,
-    /// Drop them with a warning.
+    /// Drop unknown fields with a warning.
     #[default]
     Warn,
     /// Refuse the request.

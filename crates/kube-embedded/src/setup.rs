@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::status::Failure;
 use super::{Clock, Embedded, encode};
 
-/// The settings of the caller.
+/// The settings that the caller of the library gives to a new store.
 #[derive(Clone)]
 pub struct Setup {
     /// The field manager that applies the objects.

@@ -40,7 +40,7 @@ pub enum Format {
 /// The parts of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts<'t> {
-    /// Whether it has a minus sign.
+    /// Whether the quantity has a minus sign.
     pub negative: bool,
     /// The digits before the point, without leading zeros; at least `0`.
     pub whole: &'t str,

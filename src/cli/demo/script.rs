@@ -29,7 +29,7 @@ pub(super) enum What {
     Promote(&'static str, &'static str),
     /// Rolls an environment back to a version, with a hold.
     Rollback(&'static str, &'static str),
-    /// Places a hold in an environment, for so many seconds or without an end.
+    /// Places a hold in an environment: for a number of seconds, or without an end if the number is None.
     Hold(&'static str, Option<i64>),
     /// Removes the hold in an environment.
     Unhold(&'static str),

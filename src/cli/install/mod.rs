@@ -35,7 +35,7 @@ pub struct Arguments {
     /// Send a server-side dry run; exit with 3 if something would change
     #[arg(long)]
     dry_run: bool,
-    /// The image of the controller; without it the installed one stays
+    /// The image of the controller; without --image, an installed controller keeps its image
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
     /// Set every value to that of this version, also those that others changed on the cluster

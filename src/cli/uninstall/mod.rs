@@ -210,7 +210,7 @@ struct Rest<'a, 'o> {
 
 /// The result of the second half.
 struct Removed {
-    /// How many RenderedReleases lost their finalizer.
+    /// The number of RenderedReleases whose finalizer uninstall removed.
     released: usize,
     /// The workloads whose deletion began before.
     ending: Vec<String>,

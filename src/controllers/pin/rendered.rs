@@ -83,7 +83,7 @@ pub(super) struct Row {
     /// The uid of the ReleasePin that owns it.
     pub(super) owner: Option<String>,
     pub(super) deleting: bool,
-    /// Whether another field manager has written its spec.
+    /// Whether another field manager has written the spec of the RenderedRelease.
     pub(super) edited: bool,
     /// The status, if it is of the current generation.
     pub(super) report: Option<Report>,

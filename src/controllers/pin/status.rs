@@ -98,7 +98,7 @@ struct Verdict {
     healthy: Option<bool>,
 }
 
-/// Computes the status of a ReleasePin.
+/// Computes the new status of a ReleasePin from the status before and the result of a reconcile.
 pub(super) fn status(
     before: &ReleasePinStatus,
     pin: &Subject<'_>,

@@ -25,7 +25,7 @@ pub struct Live {
     pub uid: String,
     /// The resourceVersion.
     pub resource_version: String,
-    /// Whether it is being deleted.
+    /// Whether the object is being deleted.
     pub deleting: bool,
     /// The owner, by the labels.
     pub labelled: Labelled,

@@ -20,7 +20,7 @@ pub enum Importance {
     Image,
     /// Environment variables, arguments and configuration data.
     Data,
-    /// Replicas and resources.
+    /// Numbers of replicas, and the resources of containers.
     Scale,
     /// Everything else.
     Other,

@@ -196,7 +196,7 @@ impl<'a> Script<'a> {
         });
     }
 
-    /// Returns the current position.
+    /// Returns the position after the newest piece.
     pub(super) fn mark(&self) -> Mark {
         Mark {
             piece: self.pieces.len(),

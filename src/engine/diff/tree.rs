@@ -98,7 +98,7 @@ impl<'a> Walk<'a> {
         self.exact = true;
     }
 
-    /// Compares two objects.
+    /// Compares two objects and records the differences.
     pub(super) fn objects(&mut self, before: &'a Value, after: &'a Value) {
         self.both(At::default(), before, after, false);
     }

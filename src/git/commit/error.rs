@@ -45,7 +45,7 @@ pub enum CommitError {
         /// The lock file.
         lock: PathBuf,
     },
-    /// The branch has another state of the file than the plan.
+    /// The file on the branch differs from the checked-out file, from which the plan was made.
     #[error("{path} on branch {branch} differs from the checked-out file")]
     Differs {
         /// The branch.

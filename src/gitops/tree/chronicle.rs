@@ -43,7 +43,7 @@ pub(super) struct News {
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) namespace: String,
-    /// The kind of the subject: a ReleasePin, or a component for its releases.
+    /// The kind of the subject: ReleasePin, or Component for an action on the releases of a component.
     kind: &'static str,
     name: String,
     revision: i64,
@@ -215,8 +215,8 @@ impl Followed {
         }
     }
 
-    /// Returns whether the new commits can be added to the known history. For that, the same files must have
-    /// been followed before, except for files that never existed before.
+    /// Returns whether the new commits can be added to the known history. They can if the known history
+    /// already followed every file that is followed now, except files that never existed before.
     fn go_on(&self, work: &WorkTree, index: &Index, news: &News) -> Result<bool, GitError> {
         let (_, pins) = back(&news.commits, &self.pins);
         let (_, several) = back(&news.commits, &self.several);

@@ -20,7 +20,7 @@ pub struct CommittedPin {
     pub namespace: String,
     /// The name of the ReleasePin.
     pub name: String,
-    /// Every text of its spec. The names of its releases are among them, even if the spec is not valid.
+    /// Every string in the spec. The names of the releases are among them, even if the spec is not valid.
     pub texts: Vec<String>,
 }
 

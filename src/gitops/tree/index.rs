@@ -85,11 +85,11 @@ pub(super) struct Known {
     pub(super) patches: Vec<String>,
     /// The files and directories that it names as resources, if it is a kustomization.
     pub(super) resources: Vec<String>,
-    /// Whether it is a kustomization that renames its resources.
+    /// Whether the file is a kustomization that renames its resources.
     pub(super) renames: bool,
     /// The line of the first object in it that changes a ReleasePin if it is applied as a patch.
     pub(super) changes_pin: Option<usize>,
-    /// Whether it was read as a template, which contains no objects.
+    /// Whether the file was read as a template, which contains no objects.
     pub(super) template: bool,
     /// The ReleasePins that it has in git, if it is not checked out, or those in it that cannot be read.
     pub(super) left_out: Vec<LeftOutPin>,
@@ -97,9 +97,9 @@ pub(super) struct Known {
     pub(super) not_checked_out: bool,
     /// The releases that it has in git, if it is not checked out: their names.
     pub(super) left_out_releases: Vec<String>,
-    /// Whether it may have ReleasePins that bowline cannot name.
+    /// Whether the file may have ReleasePins whose names bowline does not know.
     pub(super) may_hide_pins: bool,
-    /// The namespace that it gives to its resources, if it is a kustomization.
+    /// The namespace that the file gives to its resources, if the file is a kustomization.
     pub(super) moves_to: Option<String>,
     /// The problems of the file, as messages.
     pub(super) problems: Vec<String>,
@@ -122,7 +122,7 @@ pub struct LeftOutPin {
 }
 
 impl LeftOutPin {
-    /// Returns why its release is not known.
+    /// Returns why the release of the ReleasePin is not known.
     pub fn why(&self) -> String {
         match self.problem.is_empty() {
             true => {

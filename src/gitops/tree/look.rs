@@ -27,7 +27,7 @@ use crate::git::GitError;
 pub struct Synced {
     /// How many files were looked at.
     pub files: usize,
-    /// How many of them were read.
+    /// The number of these files that were read.
     pub read: usize,
     /// How many objects and entries were stored or removed.
     pub stored: usize,

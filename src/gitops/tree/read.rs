@@ -424,7 +424,7 @@ enum Contents {
 pub(super) struct LeftOut {
     /// The blob id of its content.
     pub(super) blob: String,
-    /// Whether it can contain objects of bowline.
+    /// Whether the file can contain objects of bowline.
     pub(super) ours: bool,
     /// The ReleasePins in it.
     pub(super) pins: Vec<LeftOutPin>,

@@ -67,7 +67,7 @@ impl Budget {
         error
     }
 
-    /// Stops the fetch because its time is over.
+    /// Stops the fetch because the deadline has passed; returns the error for the reader.
     pub fn stop_late(&self) -> io::Error {
         self.stop(self.deadline())
     }

@@ -104,7 +104,7 @@ impl Read for Timed<'_> {
     }
 }
 
-/// Passes entries on until their declared sizes exceed the limits.
+/// An iterator that passes entries on until their declared sizes exceed the limits.
 struct Bounded<'a, I> {
     entries: I,
     objects: u64,

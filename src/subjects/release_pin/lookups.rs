@@ -160,8 +160,9 @@ impl World {
         self.releases_between(&component, own, other)
     }
 
-    /// Returns by how many releases of their component one is older than another; 0 if it is newer, None
-    /// if one of them does not exist.
+    /// Counts the steps from the release `one` to the newer release `other` of the same component, such as 1
+    /// if `other` is the next release. Returns 0 if `one` is the newer one, and None if one of them does not
+    /// exist.
     pub fn releases_between(&self, component: &Key, one: &str, other: &str) -> Option<usize> {
         let releases = &self.release_pins().components.get(component)?.releases;
         let place = |wanted: &str| {

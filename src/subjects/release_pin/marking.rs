@@ -18,7 +18,7 @@ use crate::engine::audit::OnRelease;
 use crate::engine::repeat::{is_ambiguous, pause, repeat};
 use crate::engine::whoami::Clock;
 
-/// The number of attempts to write a mark: claims write the same release.
+/// The number of attempts to write a mark. An attempt fails if a claim changes the release at the same time.
 const ATTEMPTS: u32 = 20;
 
 /// The reason why a release is not marked.

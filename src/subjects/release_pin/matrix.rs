@@ -29,7 +29,7 @@ pub struct Columns {
 /// The columns of one namespace.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Lane {
-    /// The column that promotes to each column; if there are several, the first.
+    /// For each column, the first column that has a promotion path to it; None if no column has one.
     before: Vec<Option<usize>>,
     production: Vec<bool>,
     first: Vec<bool>,

@@ -213,7 +213,7 @@ pub enum Refusal {
         /// The kinds.
         kinds: String,
     },
-    /// The first list is not complete yet.
+    /// The read model is not complete: the first list has not ended yet.
     #[error("the {what} are still loading")]
     Loading {
         /// The kind of the data.
@@ -288,7 +288,7 @@ pub enum Refusal {
     },
     /// The clone is shallow, so the state before the last action is unknown.
     #[error(
-        "this clone ends here, so the state of {component} in {environment} before the last action is not known"
+        "the history of this clone ends here, so the state of {component} in {environment} before the last action is not known"
     )]
     CloneEnds {
         /// The component.
@@ -341,12 +341,12 @@ pub enum Refusal {
 /// The first step towards a deployment of a component in an environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Deploy it in this first environment of the pipeline.
+    /// Deploy the component in this first environment of the pipeline.
     Deploy {
         /// The environment.
         environment: String,
     },
-    /// Promote it from an environment where it is deployed.
+    /// Promote the component from an environment where it is deployed.
     Promote {
         /// The source environment.
         from: String,

@@ -18,13 +18,13 @@ pub enum Rollout {
     Failed(String),
     /// The rollout is ready.
     Ready,
-    /// A later revision replaced it.
+    /// A later revision replaced this one.
     Replaced {
         /// The current revision of the ReleasePin.
         by: i64,
         /// The user who changed the ReleasePin last, if the server names one.
         who: Option<String>,
-        /// Whether it was healthy when it was replaced; None if this is not recorded.
+        /// Whether the release was healthy when it was replaced; None if this is not recorded.
         healthy: Option<bool>,
     },
 }

@@ -47,7 +47,7 @@ pub struct Pin {
     pub moves: Box<[Move]>,
     /// The labels.
     pub labels: Labels,
-    /// Whether it is being deleted.
+    /// Whether the object is being deleted.
     pub deleting: bool,
 }
 
@@ -75,7 +75,7 @@ pub struct Move {
     pub since: Timestamp,
     /// The end of the revision; None if it is the current one.
     pub until: Option<Timestamp>,
-    /// Whether it is healthy, or was healthy when it was replaced; None if unknown.
+    /// Whether the release is healthy, or was healthy when it was replaced; None if unknown.
     pub healthy: Option<bool>,
 }
 
@@ -100,7 +100,7 @@ pub struct ReleaseRow {
     pub mark: Option<Verdict>,
     /// The details of the mark, if they are readable.
     pub marked: Option<Box<release::Mark>>,
-    /// Whether it has the label that protects it from deletion.
+    /// Whether the release has the label that protects it from deletion.
     pub pinned: bool,
     /// The time of the last claim.
     pub claimed: Option<Timestamp>,
@@ -110,7 +110,7 @@ pub struct ReleaseRow {
     pub created: Timestamp,
     /// The labels.
     pub labels: Labels,
-    /// Whether it is being deleted.
+    /// Whether the object is being deleted.
     pub deleting: bool,
 }
 

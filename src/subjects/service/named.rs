@@ -10,7 +10,7 @@ use crate::connect::Connection;
 use crate::engine::plan::Asked;
 use crate::engine::subject::command::{Actions, Command, Planned, SubjectError, Verb};
 
-/// Returns whether an order names a subject with its kind.
+/// Returns whether an order names a subject together with its kind, such as `deploy/web`.
 pub fn is_named(order: &Order) -> bool {
     match order {
         Order::Promote(promote) => promote.components.iter().any(|name| names_kind(name)),
@@ -19,7 +19,7 @@ pub fn is_named(order: &Order) -> bool {
     }
 }
 
-/// Returns whether a name has a known kind.
+/// Returns whether a name begins with a known kind, such as `deploy/`.
 fn names_kind(name: &str) -> bool {
     named("", name).is_some()
 }

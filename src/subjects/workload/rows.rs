@@ -82,7 +82,7 @@ pub struct Row {
     pub why: Box<str>,
     /// The numbers of ready and of wanted pods.
     pub pods: (u32, u32),
-    /// Whether its rollouts are paused.
+    /// Whether the rollouts of the workload are paused.
     pub paused: bool,
     /// The holds, including expired ones.
     pub holds: Box<[Hold]>,
@@ -111,7 +111,7 @@ pub struct Revision {
     pub label: Box<str>,
     /// The time of its creation.
     pub created: Timestamp,
-    /// Whether it is marked bad.
+    /// Whether the revision is marked bad.
     pub bad: bool,
 }
 

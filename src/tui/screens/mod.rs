@@ -292,7 +292,7 @@ impl Screen {
         }
     }
 
-    /// Returns whether its filter searches only texts, because its rows have no environments.
+    /// Returns whether the filter of the screen searches only texts, because the rows have no environments.
     pub fn filters_text(&self) -> bool {
         !matches!(self, Self::Matrix(_) | Self::List(_))
     }

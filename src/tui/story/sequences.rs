@@ -82,7 +82,7 @@ impl Walk {
         }
     }
 
-    /// Draws a frame, as after a key.
+    /// Draws a frame, as the terminal UI does after each key.
     fn draw(&mut self) {
         self.drawn = frame(&self.story);
     }

@@ -35,7 +35,7 @@ pub enum Problem {
     Theme {
         /// The written name.
         name: String,
-        /// The most similar name, as a question.
+        /// A question with the most similar name (`did you mean`); empty if no name is similar.
         nearest: String,
     },
     /// A theme inherits itself.
@@ -71,7 +71,7 @@ pub enum Problem {
     Colour {
         /// The written text.
         text: String,
-        /// The most similar name, as a question.
+        /// A question with the most similar name (`did you mean`); empty if no name is similar.
         nearest: String,
     },
     /// The value has the wrong type.
@@ -111,7 +111,7 @@ impl Ink {
     }
 }
 
-/// A style as the file writes it.
+/// A style as the theme file contains it, before the names of colours are looked up.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Look {
     pub(super) fg: Option<Ink>,

@@ -24,9 +24,9 @@ pub struct Column {
     pub least: u16,
     /// The priority: the column with the lowest one is hidden first.
     pub stays: u8,
-    /// Whether its texts are aligned to the right.
+    /// Whether the texts of the column are aligned to the right.
     pub right: bool,
-    /// Whether its texts are names, which are cut in the middle.
+    /// Whether the texts of the column are names, which are cut in the middle.
     pub named: bool,
 }
 
@@ -42,7 +42,7 @@ impl Column {
         }
     }
 
-    /// Cuts its texts in the middle, because they are names.
+    /// Cuts the texts of the column in the middle, because they are names.
     pub const fn named(self) -> Self {
         Self {
             named: true,
@@ -50,7 +50,7 @@ impl Column {
         }
     }
 
-    /// Aligns its texts to the right.
+    /// Aligns the texts of the column to the right.
     pub const fn right(self) -> Self {
         Self {
             right: true,
@@ -74,7 +74,7 @@ pub struct Line {
     pub cells: Vec<Cell>,
     /// Whether the cursor is on it.
     pub selected: bool,
-    /// Whether it is marked.
+    /// Whether the line is marked.
     pub marked: bool,
 }
 

@@ -10,7 +10,7 @@ use super::operators::show_double;
 use super::time::show_span;
 use super::{Function, made_text, mismatch};
 
-/// Calls a conversion.
+/// Calls a conversion function, such as `int` or `string`.
 pub(super) fn call<'a>(
     function: Function,
     args: &[Val<'a>],

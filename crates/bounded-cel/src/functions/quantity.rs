@@ -14,7 +14,7 @@ use super::{Function, mismatch};
 pub(in super::super) struct Quantity {
     /// In billionths of the unit.
     amount: i128,
-    /// Whether it is written as an integer; for Kubernetes, `2000m` and `1.5Gi` are not.
+    /// Whether the quantity is written as an integer; for Kubernetes, `2000m` and `1.5Gi` are not integers.
     is_integer: bool,
 }
 

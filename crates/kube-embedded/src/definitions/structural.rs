@@ -210,7 +210,8 @@ fn extensions(schema: &Value, level: Level, path: &str, causes: &mut Vec<Cause>)
     }
 }
 
-/// Schemas below allOf, anyOf, oneOf and not may restrict values, but not declare fields.
+/// Adds a cause for each schema below allOf, anyOf, oneOf or not that declares a field: such schemas may only
+/// restrict values.
 fn nested(schema: &Value, path: &str, causes: &mut Vec<Cause>) {
     let is_int_or_string = is(schema, "x-kubernetes-int-or-string");
     for key in ["allOf", "anyOf", "oneOf"] {

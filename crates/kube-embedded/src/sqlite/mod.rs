@@ -139,7 +139,7 @@ pub struct Store(Arc<Inner>);
 
 struct Inner {
     path: PathBuf,
-    /// How connections use the file, and the state of the file when that was decided.
+    /// How connections use the file, and the state of the file at the time of this decision.
     access: Mutex<(open::Access, open::Outside)>,
     jobs: std::sync::mpsc::Sender<write::Job>,
     idle: Mutex<Vec<Connection>>,

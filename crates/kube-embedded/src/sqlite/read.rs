@@ -149,19 +149,19 @@ impl Store {
         .await
     }
 
-    /// The bytes of the newest states, and the bytes that compaction can free.
+    /// Returns the number of bytes of the newest states, and the number of bytes that compaction can free.
     pub async fn sizes(&self) -> Result<(u64, u64), StoreError> {
         self.read(|connection| Ok(Ok((state(connection, "live")?, state(connection, "dead")?))))
             .await
     }
 
-    /// The mark of the last installation; 0 if there was none. See [`Store::set_installed`].
+    /// Returns the mark of the last installation that [`Store::set_installed`] stored; 0 if there is none.
     pub async fn installed(&self) -> Result<u64, StoreError> {
         self.query(|connection| state(connection, "installed").map(Ok))
             .await
     }
 
-    /// The newest revision in the file, of any process.
+    /// Returns the newest revision in the file, including those that other processes wrote.
     pub async fn newest(&self) -> Result<Revision, StoreError> {
         self.query(|connection| open::newest(connection).map(Ok))
             .await

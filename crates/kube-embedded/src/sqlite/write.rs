@@ -43,9 +43,9 @@ pub struct Put {
     pub meta: Vec<u8>,
     /// Everything except apiVersion, kind and metadata, as a JSON object.
     pub rest: Vec<u8>,
-    /// The uids of owners that this write adds.
+    /// The uids that this write adds to the ownerReferences of the object.
     pub owners_gained: Vec<String>,
-    /// The uids of owners that this write removes.
+    /// The uids that this write removes from the ownerReferences of the object.
     pub owners_lost: Vec<String>,
     /// The follow-up work of this write.
     pub follow_ups: Vec<FollowUp>,

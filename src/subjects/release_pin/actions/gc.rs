@@ -82,36 +82,36 @@ pub struct Candidate {
 /// A reason to keep a release or snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stays {
-    /// ReleasePins or holds in these environments name it.
+    /// ReleasePins or holds in these environments name the release.
     Pinned(Vec<String>),
-    /// It runs in these environments, although their ReleasePins name another release.
+    /// The release runs in these environments, although their ReleasePins name another release.
     Runs(Vec<String>),
-    /// It is the last good release in these environments.
+    /// The release is the last good release in these environments.
     LastGood(Vec<String>),
-    /// It is among the newest of its component.
+    /// The release is among the newest releases of its component.
     Newest {
         /// The position, from 1.
         place: usize,
         /// How many of the newest stay.
         of: usize,
     },
-    /// It is too young.
+    /// The object is younger than the minimum age.
     Young {
         /// The minimum age.
         least: Duration,
     },
-    /// Its component is unknown.
+    /// The component of the object is unknown.
     NoComponent,
-    /// A GitOps tool owns it.
+    /// A GitOps tool owns the object.
     Owned(GitOps),
-    /// An action has claimed it. The action may have ended: nobody removes a claim.
+    /// An action has claimed the release. The action may have ended, because no action removes its claim.
     Claimed {
         /// The age of the claim.
         ago: Duration,
     },
-    /// Another client changed it in the meantime.
+    /// Another client changed the object in the meantime.
     Changed,
-    /// It is the current snapshot of the ReleasePin in this environment.
+    /// The snapshot is the current one of the ReleasePin in this environment.
     Current(String),
 }
 

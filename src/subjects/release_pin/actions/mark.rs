@@ -33,9 +33,9 @@ pub struct Marking {
     pub release: Key,
     /// The uid, which differs from the uid of a later release of the same name.
     pub uid: String,
-    /// The mark before.
+    /// The mark before the action.
     pub was: Option<Verdict>,
-    /// The mark afterwards.
+    /// The mark after the action.
     pub verdict: Verdict,
     /// Whether the release already has this mark.
     pub unchanged: bool,

@@ -111,7 +111,7 @@ pub enum NotCommitted {
         branch: String,
         /// The number of these commits.
         commits: u64,
-        /// The command that merges them into the clone.
+        /// The command that merges these commits into the clone.
         way: String,
     },
     /// The fetch failed.
@@ -328,7 +328,7 @@ impl<'a> Commits<'a> {
         self.commit(proposal).await
     }
 
-    /// Commits a collection, if still no ReleasePin names a release of it.
+    /// Commits the deletions of a gc plan. Fails if a ReleasePin now names one of the releases.
     pub async fn collection(&self, collected: &Collected<'_>) -> Result<Committed, NotCommitted> {
         self.repository.sync().await?;
         propose::all_is_read(&self.repository.tree)?;

@@ -33,7 +33,7 @@ pub struct State {
 }
 
 impl State {
-    /// Opens an entry by its name.
+    /// Opens an entry by its name; None if the audit trail has no such entry.
     pub(super) fn of(whole: Arc<Whole>, name: &str) -> Option<Self> {
         let entries = &whole.record.entries;
         let own = |entry: &AuditEntry| entry.metadata.name.as_deref() == Some(name);

@@ -259,7 +259,7 @@ fn sign(pen: &mut Pen<'_>, glyphs: &Glyphs, selected: bool, marked: bool) {
 struct Line<'a> {
     revision: &'a Revision<Pinned>,
     label: String,
-    /// Whether its release is marked bad.
+    /// Whether the release of the line is marked bad.
     bad: bool,
     when: String,
     lasted: String,

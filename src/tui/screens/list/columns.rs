@@ -105,7 +105,7 @@ pub(super) fn sorted(kind: Kind, other: bool, (sort, reversed): (Sort, bool)) ->
     }
 }
 
-/// Returns the cells of a row.
+/// Returns the texts of a row, one per column; with `other`, for the second set of columns.
 pub(super) fn cells(
     kind: Kind,
     other: bool,

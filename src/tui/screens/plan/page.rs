@@ -39,7 +39,7 @@ pub(super) type Spans = Vec<(String, Role)>;
 /// A title and the lines below it.
 pub(super) type Part = (String, Vec<Spans>);
 
-/// The input of a page, and its size.
+/// The data from which a page is drawn, and the size of the page.
 pub(super) struct Sight<'a> {
     pub(super) world: &'a World,
     pub(super) target_info: &'a TargetInfo,
