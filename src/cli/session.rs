@@ -1,6 +1,7 @@
 //! The shared setup of all verbs that change something: the read model, the user name, the time of the
 //! target.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -14,9 +15,11 @@ use crate::engine::plan::Asked;
 use crate::engine::whoami::{self, Whoami};
 use crate::engine::world::feed::Feed;
 use crate::engine::world::{Freshness, Source, World};
+use crate::subjects::release_pin::READ_BY_MOVES;
 use crate::subjects::release_pin::planner::NotPlanned;
 use crate::subjects::release_pin::rules::{self, Refusal};
 use crate::subjects::service::NotApplied;
+use crate::subjects::workload::WORKLOADS;
 use crate::{subjects, text};
 
 /// The user name and the time according to the target.
@@ -78,7 +81,7 @@ pub(super) async fn live(
     sources: &[Source],
 ) -> Result<Feed, Error> {
     let feed = subjects::watch(&connection.client, Some(&connection.namespace));
-    settled(feed, connection, options, sources).await
+    settled(feed, connection, options, sources, &[]).await
 }
 
 /// Watches all namespaces of a connection. Returns when the first lists of the given sources are
@@ -89,7 +92,31 @@ pub(super) async fn live_everywhere(
     sources: &[Source],
 ) -> Result<Feed, Error> {
     let feed = subjects::watch(&connection.client, None);
-    settled(feed, connection, options, sources).await
+    settled(feed, connection, options, sources, &[]).await
+}
+
+/// Watches all rows of the matrix: the ReleasePins, and the workloads that exist without bowline. Returns when the
+/// first lists are complete. A cluster without bowline's kinds is no error if it has workloads.
+pub(super) async fn live_matrix(
+    connection: &Connection,
+    options: &Options,
+    namespace: Option<&str>,
+) -> Result<Feed, Error> {
+    let client = &connection.client;
+    if connection.repository.is_some() {
+        let feed = subjects::watch(client, namespace);
+        return settled(feed, connection, options, &READ_BY_MOVES, &[]).await;
+    }
+    let feed = subjects::watch_matrix(client, namespace);
+    settled(feed, connection, options, &READ_BY_MOVES, &WORKLOADS).await
+}
+
+/// Returns the reasons why workloads could not be read, each once.
+pub(super) fn unread_workloads(world: &World) -> BTreeSet<String> {
+    let reasons = WORKLOADS
+        .iter()
+        .filter_map(|source| world.why_stale(*source));
+    reasons.map(str::to_owned).collect()
 }
 
 async fn settled(
@@ -97,10 +124,16 @@ async fn settled(
     connection: &Connection,
     options: &Options,
     sources: &[Source],
+    of_others: &[Source],
 ) -> Result<Feed, Error> {
     let patience = options.request_timeout.unwrap_or(Duration::from_secs(30));
     // The client has retried the reads of a busy server, so a failure is an answer.
-    let is_settled = |world: &World| world.are_known(sources) || stale(world, sources).is_some();
+    let is_settled = |world: &World| {
+        let mut of_others = of_others.iter();
+        stale(world, sources).is_some()
+            || world.are_known(sources)
+                && of_others.all(|source| *world.freshness(*source) != Freshness::Loading)
+    };
     let in_time = tokio::time::timeout(patience, feed.until(is_settled)).await;
     let wrong = {
         let world = feed.world();
@@ -126,7 +159,7 @@ async fn settled(
                 )
                 .with_hint("--request-timeout waits longer"),
             ),
-            (None, None, Ok(())) if !absent.is_empty() => {
+            (None, None, Ok(())) if !absent.is_empty() && world.workloads().next().is_none() => {
                 Some(connect::Error::absent(&connection.target, &absent).into())
             }
             (None, None, Ok(())) => None,
@@ -152,12 +185,8 @@ fn denied(world: &World, sources: &[Source]) -> Option<String> {
 
 /// Returns the error of the first source whose watch failed.
 fn stale(world: &World, sources: &[Source]) -> Option<String> {
-    sources
-        .iter()
-        .find_map(|source| match world.freshness(*source) {
-            Freshness::Stale { why, .. } => Some(why.clone()),
-            _ => None,
-        })
+    let mut reasons = sources.iter().filter_map(|source| world.why_stale(*source));
+    reasons.next().map(str::to_owned)
 }
 
 /// Returns the error of an action that rules refuse, with the hint of each rule. The commands in the

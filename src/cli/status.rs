@@ -1,4 +1,5 @@
-//! `bowline status`: the matrix of components and environments, with the release in each cell.
+//! `bowline status`: the matrix of components and environments, with the release in each cell, and the workloads
+//! that exist without bowline.
 
 use std::collections::BTreeSet;
 
@@ -7,19 +8,20 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::commits;
-use super::connect::{self, Address, Connection, Environment, Options};
+use super::connect::{self, Address, Connection, Environment, Options, Target};
 use super::error::{Error, Exit};
 use super::observing;
 use super::output::{self, Format};
-use super::session::{live, live_everywhere, refused};
+use super::session::{live_matrix, refused, unread_workloads};
 use crate::api::condition;
 use crate::api::environment::PipelineFault;
+use crate::engine::subject::SubjectRef;
 use crate::engine::world::World;
 use crate::engine::world::feed::Feed;
 use crate::gitops::tree::LeftOutPin;
-use crate::subjects::release_pin::READ_BY_MOVES;
+use crate::subjects::matrix;
 use crate::subjects::release_pin::catalog;
-use crate::subjects::release_pin::matrix::{self, Cell, Columns, Health};
+use crate::subjects::release_pin::matrix::{Cell, Health};
 use crate::subjects::release_pin::planner::is_defined;
 use crate::subjects::release_pin::rows::Pin;
 use crate::subjects::release_pin::rules::{self, Refusal};
@@ -28,7 +30,7 @@ use crate::text;
 /// The arguments of `status`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The component [default: all]
+    /// The component, or a workload with its kind (deploy/web) [default: all]
     component: Option<String>,
     /// List the objects of all namespaces
     #[arg(short = 'A', long)]
@@ -46,12 +48,23 @@ pub async fn run(
     now: Timestamp,
     say: &mut dyn FnMut(String),
 ) -> Result<String, Error> {
-    let connection = connect::connect(options, environment).await?;
-    let feed = match arguments.all_namespaces {
-        true => live_everywhere(&connection, options, &READ_BY_MOVES).await?,
-        false => live(&connection, options, &READ_BY_MOVES).await?,
+    // A cluster without bowline's kinds has workloads.
+    let any = Options {
+        kinds: Vec::new(),
+        ..options.clone()
     };
+    let connection = connect::connect(&any, environment).await?;
+    if matches!(
+        connection.target,
+        Target::Embedded { .. } | Target::Repository { .. }
+    ) {
+        connection.require(&options.kinds).await?;
+    }
     let namespace = (!arguments.all_namespaces).then_some(connection.namespace.as_str());
+    let feed = live_matrix(&connection, options, namespace).await?;
+    for why in unread_workloads(&feed.world()) {
+        say(format!("warning: workloads are missing here: {why}"));
+    }
     let mut matrix = Matrix::of(&feed.world(), namespace, now);
     if let Some(repository) = &connection.repository {
         let tree = &repository.tree;
@@ -63,7 +76,7 @@ pub async fn run(
             commits::say_namespaces(&connection, options, say);
         }
     }
-    if matrix.rows.is_empty() && arguments.component.is_none() {
+    if matrix.is_empty() && arguments.component.is_none() {
         let address = Address::of(&connection, options, environment);
         nothing(&connection, namespace, &feed.world(), &address)
             .await
@@ -71,9 +84,9 @@ pub async fn run(
             .for_each(&mut *say);
     }
     if let Some(component) = &arguments.component {
-        let known = matrix.rows.iter().map(|row| row.component.clone());
+        let known = matrix.rows.iter().map(|row| row.name.clone());
         let known: Vec<String> = known.take(rules::NAMES).collect();
-        matrix.rows.retain(|row| row.component == *component);
+        matrix.rows.retain(|row| row.name == *component);
         if matrix.rows.is_empty() {
             let address = Address::of(&connection, options, environment);
             return Err(absent(component, known, &feed, &connection, &address).await);
@@ -90,11 +103,20 @@ pub async fn run(
         Format::Name => matrix
             .rows
             .iter()
-            .map(|row| output::name_line("component.openchoreo.dev", &row.component))
+            .map(|row| match &row.workload {
+                Some(workload) => output::name_line(&label(workload), &workload.key.name),
+                None => output::name_line("component.openchoreo.dev", &row.name),
+            })
             .collect(),
         Format::Table => matrix.text(),
         Format::Wide => matrix.wide(now),
     })
+}
+
+/// Returns the kind of a workload with its group, as in `kubectl -o name`.
+fn label(workload: &SubjectRef) -> String {
+    let kind = (workload.kind.resource)();
+    format!("{}.{}", kind.kind.to_lowercase(), kind.group)
 }
 
 /// Returns the message about an empty matrix, and the next step. `namespace` is None for all namespaces.
@@ -194,7 +216,10 @@ pub struct Matrix {
 
 struct Row {
     namespace: String,
-    component: String,
+    /// The name on the command line: the component, or the workload with its kind.
+    name: String,
+    /// The workload; None for a component.
+    workload: Option<SubjectRef>,
     /// One cell per environment; None if the component is not deployed there.
     cells: Vec<Option<Shown>>,
 }
@@ -221,10 +246,9 @@ struct Shown {
 }
 
 impl Shown {
-    fn of(cell: &Cell<'_>, pin: Option<&Pin>, world: &World, now: Timestamp) -> Self {
+    fn of(cell: &Cell<'_>, pin: Option<&Pin>, now: Timestamp) -> Self {
         let applied = pin.and_then(|pin| pin.applied.as_deref());
-        let good = pin.and_then(|pin| matrix::good(world, pin, now));
-        let holds = pin.into_iter().flat_map(|pin| pin.active_holds(now));
+        let holds = cell.holds.iter().filter(|hold| hold.is_active(now));
         Self {
             release: cell.release.to_owned(),
             version: cell.version.to_owned(),
@@ -246,7 +270,7 @@ impl Shown {
                 .map(str::to_owned),
             since: cell.since,
             holds: holds.map(rules::hold_words).collect(),
-            last_good: good.map(|good| good.label.to_owned()),
+            last_good: cell.good.map(|good| good.label.to_owned()),
         }
     }
 }
@@ -263,28 +287,36 @@ fn glyph(health: Health) -> char {
 impl Matrix {
     /// Builds the matrix of a namespace, or of all namespaces, from the read model.
     pub fn of(world: &World, namespace: Option<&str>, now: Timestamp) -> Self {
-        let columns = Columns::of(world, namespace);
-        let components = world.components();
-        let components =
-            components.filter(|key| namespace.is_none_or(|wanted| &*key.namespace == wanted));
-        let mut rows: Vec<Row> = components
-            .map(|component| {
-                let cells = matrix::row(world, &columns, component, now);
+        let columns = matrix::columns(world, namespace);
+        let keys = matrix::keys(world);
+        let keys = keys.filter(|key| namespace.is_none_or(|wanted| &*key.namespace == wanted));
+        let mut rows: Vec<Row> = keys
+            .map(|key| {
+                let cells = matrix::row(world, &columns, key, now);
+                let workload = matrix::named(&key.namespace, &key.name);
                 Row {
-                    namespace: component.namespace.to_string(),
-                    component: component.name.to_string(),
+                    namespace: key.namespace.to_string(),
+                    name: key.name.to_string(),
+                    workload: workload.map(|(subject, _)| subject),
                     cells: cells
                         .iter()
                         .zip(columns.names())
                         .map(|(cell, environment)| {
-                            let pin = world.pin_of(component, environment);
-                            Some(Shown::of(cell.as_ref()?, pin, world, now))
+                            let pin = world.pin_of(key, environment);
+                            Some(Shown::of(cell.as_ref()?, pin, now))
                         })
                         .collect(),
                 }
             })
             .collect();
-        let place = |row: &Row| (row.namespace.clone(), row.component.clone());
+        // Components first, then the workloads.
+        let place = |row: &Row| {
+            (
+                row.namespace.clone(),
+                row.workload.is_some(),
+                row.name.clone(),
+            )
+        };
         rows.sort_by_cached_key(place);
         let environments = columns
             .names()
@@ -301,6 +333,13 @@ impl Matrix {
             faults: columns.faults().cloned().collect(),
             all_namespaces: namespace.is_none(),
         }
+    }
+
+    /// Returns whether nothing is deployed, and bowline knows it.
+    fn is_empty(&self) -> bool {
+        let mut cells = self.rows.iter().flat_map(|row| row.cells.iter().flatten());
+        let is_known = !self.hides && self.left_out.is_empty() && self.unread.is_empty();
+        is_known && cells.next().is_none()
     }
 
     fn has(&self, health: Health) -> bool {
@@ -328,12 +367,12 @@ impl Matrix {
             if !self.environments.contains(&pin.environment) {
                 self.environments.push(pin.environment.clone());
             }
-            let is_its =
-                |row: &Row| row.component == pin.component && row.namespace == pin.namespace;
+            let is_its = |row: &Row| row.name == pin.component && row.namespace == pin.namespace;
             if !self.rows.iter().any(is_its) {
                 self.rows.push(Row {
                     namespace: pin.namespace.clone(),
-                    component: pin.component.clone(),
+                    name: pin.component.clone(),
+                    workload: None,
                     cells: Vec::new(),
                 });
             }
@@ -344,7 +383,7 @@ impl Matrix {
             unknown.insert((pin.namespace, pin.component, pin.environment));
         }
         self.rows
-            .sort_by_cached_key(|row| (row.namespace.clone(), row.component.clone()));
+            .sort_by_cached_key(|row| (row.namespace.clone(), row.name.clone()));
         for row in &mut self.rows {
             row.cells.resize_with(self.environments.len(), || None);
         }
@@ -353,7 +392,7 @@ impl Matrix {
     fn is_left_out(&self, row: &Row, environment: &str) -> bool {
         let place = (
             row.namespace.clone(),
-            row.component.clone(),
+            row.name.clone(),
             environment.to_owned(),
         );
         self.left_out.contains(&place)
@@ -363,7 +402,7 @@ impl Matrix {
     fn is_unknown(&self, row: &Row, environment: &str) -> bool {
         let place = (
             row.namespace.clone(),
-            row.component.clone(),
+            row.name.clone(),
             environment.to_owned(),
         );
         self.hides || self.left_out.contains(&place) || self.unread.contains(&place)
@@ -385,7 +424,7 @@ impl Matrix {
     }
 
     fn pins_not_checked_out(&self) -> Option<String> {
-        let is_shown = |component: &str| self.rows.iter().any(|row| row.component == component);
+        let is_shown = |component: &str| self.rows.iter().any(|row| row.name == component);
         let left_out = self
             .left_out
             .iter()
@@ -401,21 +440,24 @@ impl Matrix {
         })
     }
 
-    /// Returns a line for every failure: first the pipelines, then the ReleasePins.
+    /// Returns a line for every failure: first the pipelines, then the ReleasePins and the workloads.
     fn failures(&self) -> Vec<String> {
         let faults = self.faults.iter();
         let mut lines: Vec<String> = faults
             .map(|fault| {
                 let (what, hint) = (fault.to_string(), fault.hint());
-                format!("{}\n  hint: {}", text::line(&what), text::line(&hint))
+                format!("✖ {}\n  hint: {}", text::line(&what), text::line(&hint))
             })
             .collect();
         for row in &self.rows {
             for (environment, cell) in self.environments.iter().zip(&row.cells) {
-                let reason = cell.as_ref().and_then(|cell| cell.reason.as_ref());
-                if let Some((reason, message)) = reason {
-                    let component = &row.component;
-                    let line = format!("{component} in {environment}: {reason}: {message}");
+                let Some(cell) = cell else { continue };
+                if let Some((reason, message)) = &cell.reason {
+                    let (glyph, name) = (glyph(cell.health), &row.name);
+                    let line = match reason.is_empty() {
+                        true => format!("{glyph} {name} in {environment}: {message}"),
+                        false => format!("{glyph} {name} in {environment}: {reason}: {message}"),
+                    };
                     lines.push(text::block(&line).into_owned());
                 }
             }
@@ -423,16 +465,24 @@ impl Matrix {
         lines
     }
 
+    /// Returns the header of the first column.
+    fn subject(&self) -> &'static str {
+        match self.rows.iter().all(|row| row.workload.is_some()) {
+            true => "WORKLOAD",
+            false => "COMPONENT",
+        }
+    }
+
     /// Prints the matrix as text.
     pub fn text(&self) -> String {
         let namespace = |name: &str| self.all_namespaces.then(|| name.to_owned());
         let mut header: Vec<String> = namespace("NAMESPACE").into_iter().collect();
-        header.push("COMPONENT".to_owned());
+        header.push(self.subject().to_owned());
         header.extend(self.environments.iter().map(|name| name.to_uppercase()));
         let mut table = vec![header];
         for row in &self.rows {
             let mut cells: Vec<String> = namespace(&row.namespace).into_iter().collect();
-            cells.push(row.component.clone());
+            cells.push(row.name.clone());
             let shown = row.cells.iter().zip(&self.environments);
             cells.extend(shown.map(|(cell, environment)| match cell {
                 None if self.is_unknown(row, environment) => "?".to_owned(),
@@ -449,9 +499,12 @@ impl Matrix {
             true => "   ? not known",
             false => "",
         };
-        let mut text = format!("{}\n{legend}{unknown}\n", output::table(&table));
+        let mut text = match self.rows.is_empty() {
+            true => String::new(),
+            false => format!("{}\n{legend}{unknown}\n", output::table(&table)),
+        };
         for line in self.failures() {
-            text += &format!("✖ {line}\n");
+            text += &format!("{line}\n");
         }
         text
     }
@@ -461,7 +514,7 @@ impl Matrix {
         let namespace = |name: &str| self.all_namespaces.then(|| name.to_owned());
         let mut header: Vec<String> = namespace("NAMESPACE").into_iter().collect();
         let names = [
-            "COMPONENT",
+            self.subject(),
             "ENVIRONMENT",
             "RELEASE",
             "HEALTH",
@@ -475,7 +528,7 @@ impl Matrix {
         for row in &self.rows {
             for (cell, environment) in row.cells.iter().zip(&self.environments) {
                 let mut cells: Vec<String> = namespace(&row.namespace).into_iter().collect();
-                cells.extend([row.component.clone(), environment.clone()]);
+                cells.extend([row.name.clone(), environment.clone()]);
                 match cell {
                     None if self.is_unknown(row, environment) => cells.push("?".to_owned()),
                     None => continue,
@@ -486,13 +539,13 @@ impl Matrix {
         }
         let mut text = format!("{}\n", output::table(&table));
         for line in self.failures() {
-            text += &format!("✖ {line}\n");
+            text += &format!("{line}\n");
         }
         text
     }
 
     fn value(&self) -> Value {
-        let rows = self.rows.iter().map(|row| {
+        let value = |row: &Row| {
             let cells = self.environments.iter().zip(&row.cells);
             let cells = cells.filter_map(|(environment, cell)| {
                 if cell.is_none() && self.is_unknown(row, environment) {
@@ -512,16 +565,24 @@ impl Matrix {
                     "runs": cell.runs,
                 }))
             });
+            let kind = match row.workload {
+                Some(_) => "workload",
+                None => "component",
+            };
             json!({
-                "namespace": row.namespace, "component": row.component,
+                "namespace": row.namespace, kind: row.name,
                 "environments": cells.collect::<Vec<_>>(),
             })
-        });
+        };
+        let (workloads, components): (Vec<&Row>, Vec<&Row>) =
+            self.rows.iter().partition(|row| row.workload.is_some());
+        let values = |rows: Vec<&Row>| rows.into_iter().map(value).collect::<Vec<_>>();
         let faults = self.faults.iter().map(|fault| {
             json!({"reason": fault.reason(), "message": fault.to_string(), "hint": fault.hint()})
         });
         json!({
-            "environments": self.environments, "components": rows.collect::<Vec<_>>(),
+            "environments": self.environments, "components": values(components),
+            "workloads": values(workloads),
             "pipelineFaults": faults.collect::<Vec<_>>(),
         })
     }

@@ -308,7 +308,7 @@ impl Error {
             )),
             Error::Setting { wrong, .. } => Some(wrong.hint()),
             Error::KindsAbsent { flag, .. } => Some(format!(
-                "bowline install{flag} installs the kinds; bowline get deployments{flag} lists the existing objects"
+                "bowline install{flag} installs the kinds; bowline status -A{flag} shows the workloads that run without them"
             )),
             Error::NoObjects { directory } => Some(format!(
                 "if the objects are in another directory, name it with --repo DIR; if there are none yet, write Environments, a DeploymentPipeline and the definitions of a component (docs/gitops.md, \"The first objects\"), and then create the first release: bowline release create COMPONENT --repo {}",

@@ -299,7 +299,8 @@ impl WorkTree {
         variables: &[(&str, &OsStr)],
         input: &[u8],
     ) -> Result<Output, GitError> {
-        self.run(directory, arguments, variables, input, None)
+        let (name, mut command) = self.program_with(directory, arguments, variables)?;
+        child::run(&mut command, input, &LIMITS).map_err(|error| not_run(name, error))
     }
 
     /// Runs a git command that talks to a remote, and ends it after the deadline.
@@ -307,20 +308,12 @@ impl WorkTree {
         // git must not ask for a password without a terminal.
         let quiet = [("GIT_TERMINAL_PROMPT", OsStr::new("0"))];
         let deadline = Duration::from_millis(self.remote_deadline.load(Ordering::Relaxed));
-        self.run(&self.root, arguments, &quiet, b"", Some(deadline))
-    }
-
-    fn run(
-        &self,
-        directory: &Path,
-        arguments: &Arguments,
-        variables: &[(&str, &OsStr)],
-        input: &[u8],
-        time: Option<Duration>,
-    ) -> Result<Output, GitError> {
-        let (name, mut command) = self.program_with(directory, arguments, variables)?;
-        let limits = Limits { time, ..LIMITS };
-        child::run(&mut command, input, &limits).map_err(|error| not_run(name, error))
+        let limits = Limits {
+            time: Some(deadline),
+            ..LIMITS
+        };
+        let (name, mut command) = self.program_with(&self.root, arguments, &quiet)?;
+        child::run(&mut command, b"", &limits).map_err(|error| not_run(name, error))
     }
 
     /// Runs git in the root of the work tree and passes its output on in pieces. The length of the output has

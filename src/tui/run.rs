@@ -4,7 +4,6 @@
 //! A key draws at once. A change from a watch draws at most once per [`FRAME`], and only if it is visible.
 //! While nothing happens, only a displayed age that changes causes a new frame.
 
-use std::collections::VecDeque;
 use std::io::Write;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -268,7 +267,7 @@ impl Loop {
         mut late: UnboundedReceiver<Event>,
     ) -> Result<(), RunError> {
         // The state that the watches delivered before the loop started.
-        self.tell(Event::World(Vec::new())).await?;
+        self.tell(Event::World(Vec::new()))?;
         let mut turns = self.draw()?;
         let mut drawn = Instant::now();
         let mut stale = false;
@@ -282,7 +281,7 @@ impl Loop {
                 biased;
                 inputs = events.next() => {
                     for input in inputs {
-                        if let Going::Out = self.input(input).await? {
+                        if let Going::Out = self.input(input)? {
                             return Ok(());
                         }
                     }
@@ -298,7 +297,7 @@ impl Loop {
                 answer = self.link.answers.recv() => {
                     let mut next = answer;
                     while let Some(event) = next {
-                        if let Going::Out = self.tell(event).await? {
+                        if let Going::Out = self.tell(event)? {
                             return Ok(());
                         }
                         next = self.link.answers.try_recv().ok();
@@ -306,16 +305,16 @@ impl Loop {
                     stale = true;
                 }
                 Some(event) = late.recv() => {
-                    self.tell(event).await?;
+                    self.tell(event)?;
                     stale = true;
                 }
                 made = finished(&mut self.connecting) => {
-                    self.connected(made).await?;
+                    self.connected(made)?;
                     stale = true;
                 }
-                _ = self.link.versions.changed() => stale |= self.follow().await?,
+                _ = self.link.versions.changed() => stale |= self.follow()?,
                 () = until(wake) => {
-                    self.tell(Event::Tick).await?;
+                    self.tell(Event::Tick)?;
                     turns = None;
                     stale = true;
                 }
@@ -324,7 +323,7 @@ impl Loop {
     }
 
     /// Passes the changes of the read model to the model; returns whether any of them is visible.
-    async fn follow(&mut self) -> Result<bool, RunError> {
+    fn follow(&mut self) -> Result<bool, RunError> {
         let mut touched = Vec::new();
         while let Some(Some(one)) = self.link.touched.next().now_or_never() {
             touched.push(one);
@@ -333,7 +332,7 @@ impl Loop {
         // A row may enter or leave the window, so check before and after.
         let mut is_seen = self.shows(&touched);
         if !touched.is_empty() {
-            self.tell(Event::World(touched.clone())).await?;
+            self.tell(Event::World(touched.clone()))?;
             is_seen |= self.shows(&touched);
         }
         if environments {
@@ -352,7 +351,7 @@ impl Loop {
         visible::shows(&self.model, &world, touched)
     }
 
-    async fn input(&mut self, input: Input) -> Result<Going, RunError> {
+    fn input(&mut self, input: Input) -> Result<Going, RunError> {
         let event = match input {
             Input::Key(key) => Event::Key(key),
             Input::Paste(text) => Event::Paste(text),
@@ -374,13 +373,16 @@ impl Loop {
             Input::Signal(Signal::End(signal)) => return Err(RunError::Signal(signal)),
             Input::Gone => return Ok(Going::Out),
         };
-        self.tell(event).await
+        self.tell(event)
     }
 
     /// Passes an event to the model, and performs the effects.
-    async fn tell(&mut self, event: Event) -> Result<Going, RunError> {
-        let mut effects = VecDeque::from(self.update(event));
-        while let Some(effect) = effects.pop_front() {
+    fn tell(&mut self, event: Event) -> Result<Going, RunError> {
+        let effects = {
+            let world = self.link.session.feed.world();
+            update(&mut self.model, &world, self.link.session.now(), event)
+        };
+        for effect in effects {
             if matches!(&effect, Effect::Cancel(ticket) if self.is_connecting(*ticket)) {
                 self.connecting = None;
                 continue;
@@ -407,18 +409,12 @@ impl Loop {
                 Effect::Connect(ticket, destination) => self.connect(ticket, destination),
                 Effect::Switch => {
                     self.switch();
-                    effects.extend(self.update(Event::World(Vec::new())));
+                    self.tell(Event::World(Vec::new()))?;
                 }
                 _ => {}
             }
         }
         Ok(Going::On)
-    }
-
-    /// Passes an event to the model; returns the effects.
-    fn update(&mut self, event: Event) -> Vec<Effect> {
-        let world = self.link.session.feed.world();
-        update(&mut self.model, &world, self.link.session.now(), event)
     }
 
     fn is_connecting(&self, ticket: Ticket) -> bool {
@@ -475,7 +471,7 @@ impl Loop {
     }
 
     /// Passes the result of connecting to the model. The connection waits until the model switches to it.
-    async fn connected(&mut self, made: Result<Connection, String>) -> Result<(), RunError> {
+    fn connected(&mut self, made: Result<Connection, String>) -> Result<(), RunError> {
         let Some(connecting) = &mut self.connecting else {
             return Ok(());
         };
@@ -489,7 +485,7 @@ impl Loop {
         if made.is_err() {
             self.connecting = None;
         }
-        self.tell(Event::Connected(ticket, made)).await?;
+        self.tell(Event::Connected(ticket, made))?;
         Ok(())
     }
 

@@ -155,7 +155,7 @@ impl Runner {
         match effect {
             Effect::Plan(ticket, command) => {
                 let events = self.events.clone();
-                self.spawn(ticket, async move {
+                self.begin(ticket, None, async move {
                     plan(&session, ticket, *command, &events).await;
                     None
                 });
@@ -182,20 +182,20 @@ impl Runner {
                 Some(running) => running.task.abort(),
                 None => {}
             },
-            Effect::Rights(ticket, environments) => self.spawn(ticket, async move {
+            Effect::Rights(ticket, environments) => self.begin(ticket, None, async move {
                 Some(Answer::Rights(rights(&session, environments).await))
             }),
-            Effect::Record(ticket) => self.spawn(ticket, async move {
+            Effect::Record(ticket) => self.begin(ticket, None, async move {
                 Some(Answer::Record(record::record(&session).await))
             }),
-            Effect::Namespaces(ticket) => self.spawn(ticket, async move {
+            Effect::Namespaces(ticket) => self.begin(ticket, None, async move {
                 Some(Answer::Namespaces(places::namespaces(&session).await))
             }),
-            Effect::Describe(ticket, object) => self.spawn(ticket, async move {
+            Effect::Describe(ticket, object) => self.begin(ticket, None, async move {
                 let described = describe::describe(&session, &object).await;
                 Some(Answer::Described(described))
             }),
-            Effect::Export(ticket, path, text) => self.spawn(ticket, async move {
+            Effect::Export(ticket, path, text) => self.begin(ticket, None, async move {
                 let written = tokio::task::spawn_blocking(move || record::export(&path, &text));
                 let written = written.await.map_err(|error| error.to_string());
                 Some(Answer::Exported(written.and_then(|written| written)))
@@ -203,11 +203,11 @@ impl Runner {
             Effect::Arm(lasting) => {
                 session.connection.arm(lasting);
             }
-            Effect::Revisions(ticket, place) => self.spawn(ticket, async move {
+            Effect::Revisions(ticket, place) => self.begin(ticket, None, async move {
                 let found = history::revisions(&session, &place).await;
                 Some(Answer::Revisions(found.map(Box::new)))
             }),
-            Effect::Compare(ticket, comparison) => self.spawn(ticket, async move {
+            Effect::Compare(ticket, comparison) => self.begin(ticket, None, async move {
                 let found = compare::compare(&session, *comparison).await;
                 Some(Answer::Compared(found.map(Box::new)))
             }),
@@ -222,16 +222,8 @@ impl Runner {
         None
     }
 
-    /// Starts a task that only reads.
-    fn spawn(
-        &mut self,
-        ticket: Ticket,
-        work: impl Future<Output = Option<Answer>> + Send + 'static,
-    ) {
-        self.begin(ticket, None, work);
-    }
-
-    /// Starts a task. `abort` is for a task that writes: it stops between two objects when the flag is set.
+    /// Starts a task. A task that only reads has no `abort`; a task that writes stops between two objects when
+    /// the flag is set.
     fn begin(
         &mut self,
         ticket: Ticket,

@@ -7,9 +7,7 @@ use super::action::{Action, Mode};
 use super::effect::{Answer, Effect, Refused, Ticket, WorkTree};
 use super::from_keys::{self, Wanted};
 use super::keymap::{Key, Step};
-use super::model::{
-    Connecting, Event, Level, Model, Notice, ScreenRequest, Subject, TargetInfo, Turn,
-};
+use super::model::{Connecting, Event, Level, Model, Notice, ScreenRequest, TargetInfo, Turn};
 use super::prompt::{Over, Prompt, PromptKind};
 use super::screens::plan::Outcome;
 use super::screens::{Handled, Screen, plan};
@@ -207,7 +205,7 @@ pub(super) fn fulfil(
         ScreenRequest::Open(screen) => open(model, *screen),
         ScreenRequest::Close => close(model),
         ScreenRequest::Say(level, text) => say(model, now, level, text),
-        ScreenRequest::Plan(command) => plan(model, world, now, command, effects),
+        ScreenRequest::Plan(command) => plan(model, now, command, effects),
         ScreenRequest::Run(action) => run(model, world, now, action, effects),
         ScreenRequest::Choose(choice) => model.over = Some(Over::Choice(choice)),
         ScreenRequest::Follow(task) => model.tasks.push(*task),
@@ -267,24 +265,14 @@ fn close(model: &mut Model) {
 }
 
 /// Opens the plan of an action, unless bowline knows already that the user lacks the right.
-pub(super) fn plan(
-    model: &mut Model,
-    world: &World,
-    now: Timestamp,
-    command: Command,
-    effects: &mut Vec<Effect>,
-) {
+pub(super) fn plan(model: &mut Model, now: Timestamp, command: Command, effects: &mut Vec<Effect>) {
     if let Some(why) = from_keys::denied(&model.target_info, &command) {
         say(model, now, Level::Error, why);
         return;
     }
-    let mut opened = None;
-    front(model, world, now, effects, |_, turn| {
-        opened = Some(plan::State::open(command, turn));
-    });
-    if let Some(state) = opened {
-        open(model, Screen::Plan(Box::new(state)));
-    }
+    model.tickets += 1;
+    let state = plan::State::open(command, model.tickets, now, effects);
+    open(model, Screen::Plan(Box::new(state)));
 }
 
 fn pressed(
@@ -422,7 +410,14 @@ pub(super) fn run(
         }
         Action::Jump => super::jump::open(model, world),
         Action::Filter => super::prompt::keys::filter(model, now),
-        action if action.plans() => order(model, world, now, action, effects),
+        action if action.plans() => {
+            let subject = model.front().subject(world);
+            match from_keys::of(action, &subject, world, &model.target_info, now) {
+                Ok(Wanted::Command(command)) => plan(model, now, command, effects),
+                Ok(Wanted::Choice(choice)) => model.over = Some(Over::Choice(choice)),
+                Err(why) => say(model, now, Level::Warning, why),
+            }
+        }
         action => {
             if let Some(request) = super::open_screen::screen(model, world, now, action, effects) {
                 fulfil(model, world, now, request, effects);
@@ -447,22 +442,6 @@ pub(super) fn quit(model: &mut Model, now: Timestamp, effects: &mut Vec<Effect>)
             "a write is in progress; wait until it is done, or :q! quits at once",
         ),
         false => effects.push(Effect::Quit),
-    }
-}
-
-/// Plans the action of a key for the current selection.
-fn order(
-    model: &mut Model,
-    world: &World,
-    now: Timestamp,
-    action: Action,
-    effects: &mut Vec<Effect>,
-) {
-    let subject: Subject = model.front().subject(world);
-    match from_keys::of(action, &subject, world, &model.target_info, now) {
-        Ok(Wanted::Command(command)) => plan(model, world, now, command, effects),
-        Ok(Wanted::Choice(choice)) => model.over = Some(Over::Choice(choice)),
-        Err(why) => say(model, now, Level::Warning, why),
     }
 }
 

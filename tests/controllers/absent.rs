@@ -4,10 +4,13 @@ use std::process::Command;
 use std::sync::Arc;
 
 use bowline::api::{ReleasePin, labels};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams, PostParams};
 use kube::runtime::wait::await_condition;
+
+use serde_json::json;
 
 use crate::HANG;
 use crate::cluster::Cluster;
@@ -42,6 +45,36 @@ pub async fn a_verb_names_the_kinds_that_a_cluster_does_not_have(cluster: Arc<Cl
     let ran = run("get releasepins").await;
     assert_eq!(ran.code, 5, "{}", ran.err);
     assert_eq!(run("get deployments").await.code, 0);
+    // The workloads that run without bowline are shown, and `status` refuses nothing.
+    let workloads = cluster.client();
+    let web = json!({
+        "metadata": {"name": "web"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "web", "image": "shop/web:v1"}]},
+            },
+        },
+    });
+    let deployments: Api<Deployment> = Api::namespaced(workloads, "default");
+    let web = serde_json::from_value(web).unwrap();
+    deployments
+        .create(&PostParams::default(), &web)
+        .await
+        .unwrap();
+    for line in ["status", "status -A", "status deploy/web"] {
+        let ran = run(line).await;
+        assert_eq!(ran.code, 0, "{line}: {}", ran.err);
+        assert!(ran.out.contains("WORKLOAD"), "{line}: {}", ran.out);
+        assert!(ran.out.contains("deploy/web "), "{line}: {}", ran.out);
+        assert!(ran.out.contains(" web:v1"), "{line}: {}", ran.out);
+    }
+    assert_eq!(run("status -o name").await.out, "deployment.apps/web\n");
+    deployments
+        .delete("web", &DeleteParams::default())
+        .await
+        .unwrap();
 }
 
 pub async fn a_controller_waits_for_the_kinds_that_a_cluster_does_not_have(cluster: Arc<Cluster>) {

@@ -168,19 +168,19 @@ impl Served {
 }
 
 impl Sink {
-    /// Notifies the listeners; the read model already has the change.
-    fn touch(&self, touched: &Touched) {
+    /// Changes the read model, sends the changed objects to the listeners, and only then raises the version: a
+    /// reader whom the version wakes finds both.
+    fn change(&self, change: impl FnOnce(&mut World) -> Vec<Touched>) {
+        let changed = change(&mut self.world.write().unwrap_or_else(PoisonError::into_inner));
         let mut listeners = self
             .listeners
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        listeners.retain(|listener| listener.send(touched.clone()).is_ok());
-    }
-
-    fn change<T>(&self, change: impl FnOnce(&mut World) -> T) -> T {
-        let changed = change(&mut self.world.write().unwrap_or_else(PoisonError::into_inner));
+        for touched in changed {
+            listeners.retain(|listener| listener.send(touched.clone()).is_ok());
+        }
+        drop(listeners);
         self.version.send_modify(|version| *version += 1);
-        changed
     }
 }
 
@@ -329,11 +329,11 @@ where
                 apply(world, Event::Listing);
                 apply(world, Event::Listed);
                 world.absent(source);
-            });
-            sink.touch(&Touched {
-                source,
-                key: None,
-                component: None,
+                vec![Touched {
+                    source,
+                    key: None,
+                    component: None,
+                }]
             });
         }
         tokio::time::sleep(ABSENT_PAUSE).await;
@@ -371,7 +371,10 @@ where
                 let answers = api.list(&ListParams::default().limit(1)).await.is_ok();
                 failed = (!answers || !listed).then(Instant::now);
                 if failed.is_none() {
-                    sink.change(|world| world.live(source));
+                    sink.change(|world| {
+                        world.live(source);
+                        Vec::new()
+                    });
                 }
                 continue;
             }
@@ -393,7 +396,10 @@ where
             Err(error) if is_kind_absent(&error) => return,
             Err(error) => {
                 let (why, denied) = explained(&error);
-                sink.change(|world| world.cut_off(source, Timestamp::now(), why, denied));
+                sink.change(|world| {
+                    world.cut_off(source, Timestamp::now(), why, denied);
+                    Vec::new()
+                });
                 if is_impossible(&error) {
                     // No later request differs from this one.
                     return std::future::pending().await;
@@ -410,35 +416,33 @@ where
             Event::Listed => Some(None),
             _ => None,
         };
-        let component = |world: &World| {
-            let key = touched.as_ref()?.as_ref()?;
-            row_of(world, source, key).cloned()
-        };
-        let (was, is) = sink.change(|world| {
+        let object = touched.clone().flatten();
+        let component = |world: &World| row_of(world, source, object.as_ref()?).cloned();
+        sink.change(|world| {
             // Only a complete list makes the kind current.
             if listed {
                 world.live(source);
             }
             let was = component(world);
             apply(world, told);
-            (was, component(world))
+            let is = component(world);
+            let Some(key) = touched else {
+                return Vec::new();
+            };
+            // An object that changed its component is reported twice, once for each component.
+            let left = match (&was, &is) {
+                (Some(was), Some(is)) if was != is => Some(was.clone()),
+                _ => None,
+            };
+            let components = left.map(Some).into_iter().chain([is.or(was)]);
+            components
+                .map(|component| Touched {
+                    source,
+                    key: key.clone(),
+                    component,
+                })
+                .collect()
         });
-        let Some(key) = touched else {
-            continue;
-        };
-        // An object that changed its component is reported twice, once for each component.
-        let left = match (&was, &is) {
-            (Some(was), Some(is)) if was != is => Some(was.clone()),
-            _ => None,
-        };
-        for component in left.map(Some).into_iter().chain([is.or(was)]) {
-            let key = key.clone();
-            sink.touch(&Touched {
-                source,
-                key,
-                component,
-            });
-        }
     }
 }
 

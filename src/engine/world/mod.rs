@@ -200,6 +200,14 @@ impl World {
         self.freshness.get(&source).unwrap_or(&Freshness::Loading)
     }
 
+    /// Returns why the watch of a kind is disconnected; None if it is not.
+    pub fn why_stale(&self, source: Source) -> Option<&str> {
+        match self.freshness(source) {
+            Freshness::Stale { why, .. } => Some(why),
+            _ => None,
+        }
+    }
+
     /// Returns whether the server does not have a kind.
     pub fn is_absent(&self, source: Source) -> bool {
         *self.freshness(source) == Freshness::Absent

@@ -158,11 +158,12 @@ impl Service<'_> {
 
     /// Returns the files that a plan changes, if they can be committed now; None if the target is a server.
     pub async fn files(&self, planned: &PlannedCommand) -> Result<Option<Proposal>, NotCommitted> {
-        let proposal = self.proposal(planned)?;
-        if let (Some(commits), Some(proposal)) = (Commits::of(self.connection), &proposal) {
-            commits.admits(proposal).await?;
-        }
-        Ok(proposal)
+        let Some(commits) = Commits::of(self.connection) else {
+            return Ok(None);
+        };
+        let proposal = propose(&commits, planned)?;
+        commits.admits(&proposal).await?;
+        Ok(Some(proposal))
     }
 
     /// Like [`Service::files`], but does not check whether the files can be committed: for a dry run.
@@ -207,7 +208,20 @@ impl Service<'_> {
         if let Some(shown) = confirmed.files.take() {
             let proposal = propose_again(self.connection, &confirmed.planned, &shown)?;
             let proposal = confirmed.files.insert(Arc::new(proposal));
-            let committed = self.commit(&confirmed.planned, proposal, clock).await?;
+            let commits = commits(self.connection);
+            let committed = match &*confirmed.planned {
+                PlannedCommand::Changes(action_plan) => {
+                    commits.check_facts(action_plan, clock).await?;
+                    commits.commit(proposal).await?
+                }
+                PlannedCommand::Mark(_) => commits.commit(proposal).await?,
+                PlannedCommand::Collection(collection) => {
+                    let tree = &commits.repository.tree;
+                    let collected =
+                        repository::collection(tree, collection).map_err(NotCommitted::from)?;
+                    commits.collection(&collected).await?
+                }
+            };
             return Ok(Outcome::Committed(Box::new(committed)));
         }
         // On a protected context, this connection allows the writes of this plan and no others.
@@ -253,27 +267,6 @@ impl Service<'_> {
                 Outcome::Collected { results, ended }
             }
         })
-    }
-
-    /// Commits a plan, if its facts are still true.
-    async fn commit(
-        &self,
-        planned: &PlannedCommand,
-        proposal: &Proposal,
-        clock: Clock<'_>,
-    ) -> Result<Committed, NotCommitted> {
-        let commits = commits(self.connection);
-        match planned {
-            PlannedCommand::Changes(action_plan) => {
-                commits.moves(action_plan, proposal, clock).await
-            }
-            PlannedCommand::Mark(_) => commits.commit(proposal).await,
-            PlannedCommand::Collection(collection) => {
-                let tree = &commits.repository.tree;
-                let collected = repository::collection(tree, collection)?;
-                commits.collection(&collected).await
-            }
-        }
     }
 }
 

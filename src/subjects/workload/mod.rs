@@ -15,4 +15,4 @@ mod template;
 mod tests;
 
 pub use kind::KINDS;
-pub use rows::watches;
+pub use rows::{WORKLOADS, watches};

@@ -38,6 +38,15 @@ impl Source {
     pub const CONTROLLER_REVISIONS: Self = Self("ControllerRevisions");
 }
 
+/// The kinds of workloads and of their revisions.
+pub const WORKLOADS: [Source; 5] = [
+    Source::DEPLOYMENTS,
+    Source::STATEFUL_SETS,
+    Source::DAEMON_SETS,
+    Source::REPLICA_SETS,
+    Source::CONTROLLER_REVISIONS,
+];
+
 /// Returns the watches that fill the tables. The kinds belong to Kubernetes: a server without them, or a user
 /// who may not read them, is no failure.
 pub fn watches() -> [Watch; 5] {

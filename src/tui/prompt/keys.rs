@@ -77,7 +77,7 @@ pub fn key(
         Step::More(_) | Step::Nothing => None,
     };
     match &mut model.over {
-        Some(Over::Choice(_)) => choose(model, world, now, key, action, effects),
+        Some(Over::Choice(_)) => choose(model, now, key, action, effects),
         Some(Over::Prompt(_)) => line(model, world, now, event, action, effects),
         None => {}
     }
@@ -93,7 +93,6 @@ pub fn paste(model: &mut Model, world: &World, text: &str, effects: &mut Vec<Eff
 
 fn choose(
     model: &mut Model,
-    world: &World,
     now: Timestamp,
     key: Key,
     action: Option<Action>,
@@ -108,24 +107,24 @@ fn choose(
     let number = number.and_then(|digit| usize::try_from(digit).ok()?.checked_sub(1));
     if let Some(number) = number.filter(|number| *number < count) {
         choice.chosen = number;
-        return take(model, world, now, effects);
+        return take(model, now, effects);
     }
     match action {
         Some(Action::Up) => choice.chosen = (choice.chosen + count - 1) % count,
         Some(Action::Down) => choice.chosen = (choice.chosen + 1) % count,
-        Some(Action::Open | Action::Confirm) => take(model, world, now, effects),
+        Some(Action::Open | Action::Confirm) => take(model, now, effects),
         Some(Action::Back | Action::Interrupt | Action::Quit) => model.over = None,
         _ => {}
     }
 }
 
 /// Accepts the typed line or the chosen option.
-fn take(model: &mut Model, world: &World, now: Timestamp, effects: &mut Vec<Effect>) {
+fn take(model: &mut Model, now: Timestamp, effects: &mut Vec<Effect>) {
     if let Some(Over::Choice(mut choice)) = model.over.take()
         && choice.chosen < choice.options.len()
     {
         let (_, command) = choice.options.swap_remove(choice.chosen);
-        plan(model, world, now, command, effects);
+        plan(model, now, command, effects);
     }
 }
 

@@ -101,14 +101,17 @@ pub enum Shown {
 
 impl State {
     /// Opens the plan screen of an action, and requests the plan.
-    pub fn open(command: Command, turn: &mut Turn<'_>) -> Self {
-        let ticket = turn.ticket();
-        let asked = Effect::Plan(ticket, Box::new(command.clone()));
-        turn.effects.push(asked);
+    pub fn open(
+        command: Command,
+        ticket: Ticket,
+        now: Timestamp,
+        effects: &mut Vec<Effect>,
+    ) -> Self {
+        effects.push(Effect::Plan(ticket, Box::new(command.clone())));
         Self {
             command,
             ticket,
-            opened: turn.now,
+            opened: now,
             stage: Stage::Planning,
             scroll: 0,
             dropped: Dropped::default(),

@@ -311,21 +311,21 @@ impl<'a> Commits<'a> {
         .await
     }
 
-    /// Commits changes of ReleasePins, if their facts are still true.
-    pub async fn moves(
+    /// Reads the files again, and returns an error if a fact of the plan is no longer true.
+    pub async fn check_facts(
         &self,
         action_plan: &ActionPlan,
-        proposal: &Proposal,
         clock: Clock<'_>,
-    ) -> Result<Committed, NotCommitted> {
+    ) -> Result<(), NotCommitted> {
         self.repository.sync().await?;
-        if action_plan.unmade().is_none() {
-            let broken = apply::broken(self.client, &action_plan.plan, clock).await?;
-            if let Some(what) = broken.into_iter().next() {
-                return Err(NotCommitted::Stale(what));
-            }
+        if action_plan.unmade().is_some() {
+            return Ok(());
         }
-        self.commit(proposal).await
+        let broken = apply::broken(self.client, &action_plan.plan, clock).await?;
+        match broken.into_iter().next() {
+            Some(what) => Err(NotCommitted::Stale(what)),
+            None => Ok(()),
+        }
     }
 
     /// Commits the deletions of a gc plan. Fails if a ReleasePin now names one of the releases.
