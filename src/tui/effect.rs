@@ -1,4 +1,4 @@
-//! The requests of the UI to the outside, and their answers.
+//! The requests of the UI to the runner and the event loop, and the answers to them.
 //!
 //! Effects are data: `update` returns them, the runner performs them in the background, and a test can
 //! inspect them. A request that gets an answer has a ticket. The model drops an answer whose ticket nobody
@@ -42,7 +42,7 @@ pub enum Effect {
     Apply(Ticket, Box<Confirmed>),
     /// Push the branch that receives the commits, to its own remote or to the named one.
     Push(Ticket, Option<String>),
-    /// Stop the work of a ticket, between two of its steps.
+    /// Cancel the request with this ticket: reading stops at once, applying a plan stops before the next object.
     Cancel(Ticket),
     /// Read the revisions of a ReleasePin.
     Revisions(Ticket, Place),
@@ -60,11 +60,11 @@ pub enum Effect {
     Export(Ticket, PathBuf, String),
     /// Connect to another context or namespace.
     Connect(Ticket, Destination),
-    /// Show the target that bowline has connected to; the model shows it already.
+    /// Switch to the target that bowline has connected to. The model shows this target already.
     Switch,
     /// Use another theme.
     Theme(String),
-    /// Allow writes on a protected context for this long.
+    /// Allow writes on a protected context for this duration; zero ends the permission.
     Arm(std::time::Duration),
 }
 
@@ -124,7 +124,7 @@ pub enum Compared {
         /// The release of the right side.
         to: String,
     },
-    /// The desired manifests and the live objects.
+    /// The desired manifests and the live objects of a cell.
     Live(Place),
 }
 
@@ -327,6 +327,6 @@ pub struct Half {
 pub struct Record {
     /// All entries.
     pub entries: Vec<AuditEntry>,
-    /// Whether anybody rewrote an entry.
+    /// The result of the verification: whether anybody rewrote an entry.
     pub verdict: Verdict,
 }

@@ -99,15 +99,15 @@ impl Keymap {
         }
     }
 
-    /// Looks up the pressed keys; an earlier mode overrides a later one.
+    /// Looks up the pressed keys; a binding of an earlier mode overrides one of a later mode.
     pub fn step(&self, modes: &[Mode], pressed: &[Key]) -> Step<'_> {
         let mut more: Vec<(Key, Option<Action>, &str)> = Vec::new();
         for mode in modes {
             match self.of(*mode).find(pressed) {
                 Found::Nothing => {}
                 Found::Leaf(leaf) if more.is_empty() => return Step::Run(leaf.action),
-                // A chord of an earlier mode continues, or a shorter binding of this mode would already have
-                // run.
+                // Either these keys start a chord of an earlier mode, which continues; or this mode binds a
+                // shorter sequence, which has run already.
                 Found::Leaf(_) | Found::Past => break,
                 Found::Branch(branch) => {
                     for (key, node) in branch.next() {
@@ -215,7 +215,8 @@ impl Keymap {
     }
 
     fn lay(&mut self, lines: Vec<read::Line>, faults: &mut Vec<Fault>) {
-        // All lines that unbind come first, in any order of the file, so that the new bindings find room.
+        // Lines that unbind come first, whatever their order in the file, so that they do not conflict with new
+        // bindings.
         let (unbinding, binding): (Vec<_>, Vec<_>) = lines
             .into_iter()
             .partition(|line| matches!(line.meaning, Meaning::Nothing));

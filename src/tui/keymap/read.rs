@@ -43,7 +43,7 @@ pub enum Problem {
     Mode {
         /// The written word.
         word: String,
-        /// The most similar mode, as a question.
+        /// A question with the most similar mode (`did you mean`); empty if no mode is similar.
         nearest: String,
     },
     /// The value of a mode is not a list of lines.
@@ -59,7 +59,7 @@ pub enum Problem {
     Field {
         /// The written word.
         word: String,
-        /// The most similar word, as a question.
+        /// A question with the most similar word (`did you mean`); empty if no word is similar.
         nearest: String,
     },
     /// A field is missing, or it is not a text.
@@ -78,7 +78,7 @@ pub enum Problem {
     Action {
         /// The written word.
         word: String,
-        /// The most similar action, as a question.
+        /// A question with the most similar action (`did you mean`); empty if no action is similar.
         nearest: String,
     },
     /// The key is too easy to press by accident for an action that opens a plan.
@@ -109,7 +109,7 @@ pub enum Problem {
         /// The number of the first line.
         first: usize,
     },
-    /// The keys are the start of other keys, or the other way round.
+    /// Of two key sequences, one is the start of the other.
     #[error(
         "`{keys}` and `{other}` conflict in {mode}: one is the start of the other; choose other keys, or unbind the other with on = \"{other}\", run = \"none\""
     )]
@@ -230,7 +230,7 @@ impl Lines {
         let mut first: HashMap<(Mode, Vec<Key>, bool), Place> = HashMap::new();
         let faults = &mut self.faults;
         self.lines.retain(|line| {
-            // One line may unbind a prefix while another binds the same key again.
+            // The same keys may stand in one line that unbinds them and in one line that binds them again.
             let unbinds = matches!(line.meaning, Meaning::Nothing);
             let same = (line.mode, line.keys.clone(), unbinds);
             let first = first.entry(same).or_insert_with(|| line.place.clone());
