@@ -1,7 +1,7 @@
-//! Any screen of a target without a terminal: for runbooks, tickets and documents.
+//! Draws any screen of a target without a terminal, for runbooks, tickets and documents.
 //!
-//! The screen is opened as a user opens it, by its name after `:`, so every screen that a user can type can
-//! be drawn. Nothing is confirmed, so nothing changes.
+//! The screen opens as for a user who types its name after `:`, so every screen that has a name can be drawn. No
+//! plan is confirmed, so nothing changes.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Snapshot tests of screens: a fleet of fixed data at a fixed time, keys in, screen out.
+//! Snapshot tests of screens: a test presses keys on a fleet of fixed data at a fixed time, and compares the
+//! screen.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use jiff::Timestamp;

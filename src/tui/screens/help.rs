@@ -189,7 +189,7 @@ impl State {
         }
     }
 
-    /// Returns the typed search, for the line under the header.
+    /// Returns the name of the screen and the number of found lines, for the line under the header.
     pub fn totals(&self) -> Vec<(String, Role)> {
         vec![
             (format!("of the {} screen", self.of), Role::Muted),

@@ -468,7 +468,7 @@ impl Walk {
         fresh.tell(Event::Tick);
     }
 
-    /// Waits until both show the same: the watches of two programs deliver at different times.
+    /// Waits until both programs show the same: their watches deliver at different times.
     async fn same(&mut self, fresh: &mut Walk, what: &str, seed: u64, steps: &[Step]) {
         let deadline = tokio::time::Instant::now() + AGREE;
         loop {

@@ -132,7 +132,8 @@ impl Events {
     }
 }
 
-/// Separates the answer about the background from keys: `alt-]`, `11;rgb:...`, and `alt-\` or `ctrl-g`.
+/// Separates the answer about the background from keys. The answer arrives as the keys of `alt-]`, then
+/// `11;rgb:...`, then `alt-\` or `ctrl-g`.
 #[derive(Default)]
 struct Answers {
     asked: bool,
@@ -184,14 +185,14 @@ impl Answers {
         }
     }
 
-    /// It was not an answer: pass the keys on.
+    /// Passes the held keys on, because they are not an answer.
     fn release(&mut self, into: &mut VecDeque<Input>) {
         into.extend(self.held.drain(..).map(Input::Key));
         self.text.clear();
     }
 }
 
-/// Of consecutive sizes and mouse positions, only the newest is kept.
+/// Adds an input to the waiting ones. Of several sizes and of consecutive mouse moves, only the newest stays.
 fn push(event: Event, into: &mut VecDeque<Input>) {
     let input = match event {
         Event::Key(key) => Input::Key(key),

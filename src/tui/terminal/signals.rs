@@ -103,8 +103,8 @@ fn open_gate(mut gate: &PipeReader) {
     let _ = gate.read(&mut [0; 64 * 1024]);
 }
 
-/// Returns whether a shell could continue the program: one in the same session that is not stopped together
-/// with it.
+/// Returns whether a shell could continue the program: a shell in the same session that is not stopped together
+/// with the program.
 ///
 /// In a container, the session or the group may come from outside and then has the number 0. That is why
 /// these are plain numbers, not process ids, which cannot be 0.

@@ -51,7 +51,7 @@ pub enum Problem {
     Field {
         /// The written word.
         word: String,
-        /// The most similar word, as a question.
+        /// A question with the most similar word (`did you mean`); empty if no word is similar.
         nearest: String,
         /// The words that are allowed here.
         known: &'static str,
@@ -61,7 +61,7 @@ pub enum Problem {
     Role {
         /// The written word.
         word: String,
-        /// The most similar role, as a question.
+        /// A question with the most similar role (`did you mean`); empty if no role is similar.
         nearest: String,
     },
     /// The colour does not exist.
@@ -125,7 +125,7 @@ pub(super) struct Sheet {
     pub(super) inherits: Option<(String, Place)>,
     pub(super) palette: BTreeMap<String, Color>,
     pub(super) looks: Vec<(Role, Look)>,
-    /// The different styles for terminals with sixteen colours.
+    /// The styles that differ on terminals with sixteen colours.
     pub(super) sixteen: Vec<(Role, Look)>,
 }
 

@@ -57,9 +57,9 @@ impl Depth {
 /// Whether the background of a terminal is dark or light.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Background {
-    /// Light text on dark.
+    /// A dark background with light text.
     Dark,
-    /// Dark text on light.
+    /// A light background with dark text.
     Light,
 }
 

@@ -6,7 +6,7 @@ use crate::text;
 use crate::tui::pen::Sheet;
 use crate::tui::theme::Role;
 
-/// The columns left of the first cell: the cursor or a mark.
+/// The number of columns left of the first cell, for the cursor or a mark.
 pub const MARGIN: u16 = 3;
 /// The gap between two columns.
 const GAP: u16 = 2;
@@ -72,7 +72,7 @@ pub fn cell(text: impl Into<String>, role: Role) -> Cell {
 pub struct Line {
     /// The cells, one per column.
     pub cells: Vec<Cell>,
-    /// Whether the cursor is on it.
+    /// Whether the cursor is on the line.
     pub selected: bool,
     /// Whether the line is marked.
     pub marked: bool,
