@@ -73,7 +73,7 @@ pub enum Action {
     Command,
     /// Opens the filter.
     Filter,
-    /// Opens the jump line: it finds any object by a part of its name.
+    /// Opens the jump prompt, which finds any object by a part of its name.
     Jump,
     /// Shows the help for the keys.
     Help,

@@ -40,7 +40,7 @@ pub enum Effect {
     Plan(Ticket, Box<Command>),
     /// Apply a confirmed plan.
     Apply(Ticket, Box<Confirmed>),
-    /// Push the branch that receives the commits, to its own remote or to the named one.
+    /// Push the branch that receives the commits: to the named remote, or else to the remote of the branch.
     Push(Ticket, Option<String>),
     /// Cancel the request with this ticket: reading stops at once, applying a plan stops before the next object.
     Cancel(Ticket),
@@ -56,7 +56,7 @@ pub enum Effect {
     Namespaces(Ticket),
     /// Read an object as text.
     Describe(Ticket, Object),
-    /// Write a file.
+    /// Write a text to a new file.
     Export(Ticket, PathBuf, String),
     /// Connect to another context or namespace.
     Connect(Ticket, Destination),
@@ -247,9 +247,9 @@ pub enum Answer {
 /// A plan, with the changed files if the target is a repository.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// The plan.
+    /// The plan of the command.
     pub prepared: Box<PlannedCommand>,
-    /// The changed files.
+    /// The changed files; None if the target is a server.
     pub files: Option<Arc<Proposal>>,
 }
 
@@ -281,7 +281,7 @@ pub struct WorkTree {
 /// The reason why there is no plan, and hints.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Refused {
-    /// The reasons.
+    /// The reasons why there is no plan.
     pub why: Vec<String>,
     /// The rules that refuse the plan; their hints name keys.
     pub refusals: Vec<Refusal>,
@@ -325,7 +325,7 @@ pub struct Half {
 /// The audit trail and its verification.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// All entries.
+    /// All entries of the namespace.
     pub entries: Vec<AuditEntry>,
     /// The result of the verification: whether anybody rewrote an entry.
     pub verdict: Verdict,

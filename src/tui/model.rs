@@ -53,7 +53,7 @@ pub struct TargetInfo {
     pub name: String,
     /// The flags that select the target on any command line.
     pub address: Address,
-    /// The namespace.
+    /// The namespace of the session.
     pub namespace: String,
     /// The user name, as the server reports it.
     pub user: String,
@@ -208,7 +208,7 @@ pub struct Notice {
     pub text: String,
     /// The severity.
     pub level: Level,
-    /// The time at which it appeared.
+    /// The time at which the notice appeared.
     pub at: Timestamp,
 }
 
@@ -252,7 +252,7 @@ pub struct Model {
     pub over: Option<Over>,
     /// The keys of a chord so far.
     pub pressed: Vec<Key>,
-    /// The latest notice.
+    /// The latest notice; None if there is no notice.
     pub notice: Option<Notice>,
     /// The connection to another target, until the user has switched to it.
     pub connecting: Option<Connecting>,
@@ -266,7 +266,7 @@ pub struct Model {
     pub size: (u16, u16),
     /// Whether the terminal has the focus.
     pub focused: bool,
-    /// The tour of the demo, while it is on.
+    /// The tour of the demo; None while it is off.
     pub tour: Option<super::tour::Tour>,
     pub(super) tickets: Ticket,
 }

@@ -32,7 +32,7 @@ pub struct Glyphs {
     pub nothing: &'static str,
     /// The character for a cell that is behind another environment.
     pub behind: &'static str,
-    /// A hold.
+    /// An active hold.
     pub held: &'static str,
     /// A hold that has expired.
     pub expired: &'static str,
@@ -233,7 +233,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Gives a row the background style of a role; later text keeps it.
+    /// Gives a row the background style of a role. Text that is written later keeps this background.
     pub fn fill(&mut self, row: u16, role: Role) {
         if row < self.area.height {
             let style = self.theme.style(role);

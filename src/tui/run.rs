@@ -45,7 +45,7 @@ const BACKGROUND: Duration = Duration::from_millis(60);
 /// The options of the UI.
 #[derive(Clone, Debug, Default)]
 pub struct Start {
-    /// Whether the tour starts.
+    /// Whether the tour of the demo starts.
     pub tour: bool,
     /// The theme; None to use the setting in `config.toml`, or else the terminal's background.
     pub theme: Option<String>,
@@ -75,7 +75,7 @@ pub enum RunError {
     Signal(i32),
 }
 
-/// Runs the UI on a target until the user leaves it.
+/// Runs the UI on a target until the user leaves the UI.
 pub async fn open(
     options: Options,
     environment: Environment,

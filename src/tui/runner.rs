@@ -46,7 +46,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// A connected target, on which effects are performed.
 pub struct Session {
-    /// The target.
+    /// The connection to the target.
     pub connection: Connection,
     /// The read model of the target.
     pub feed: Feed,
@@ -232,7 +232,8 @@ impl Runner {
         self.begin(ticket, None, work);
     }
 
-    /// Starts a task. `abort` is for a task that writes: it stops between two objects when the flag is set.
+    /// Starts a task. `abort` is the flag of a task that writes: when it is set, the task stops before the next
+    /// object.
     fn begin(
         &mut self,
         ticket: Ticket,

@@ -53,7 +53,7 @@ pub enum Form {
 pub struct Wanted {
     /// The text that a user would type after `:`.
     pub screen: String,
-    /// Columns and rows.
+    /// The size of the screen: columns and rows.
     pub size: (u16, u16),
     /// The output format.
     pub form: Form,
@@ -84,7 +84,7 @@ pub enum ScreenshotError {
     Screen {
         /// The requested screen.
         screen: String,
-        /// The error.
+        /// The reason why the screen cannot be shown.
         why: String,
     },
     /// The target is too slow.

@@ -47,7 +47,7 @@ pub struct SnapshotTest {
     pub world: World,
     /// The model.
     pub model: Model,
-    /// All effects so far.
+    /// All effects that the model has requested so far.
     pub effects: Vec<Effect>,
     /// The current time.
     pub now: Timestamp,

@@ -17,7 +17,7 @@ use crate::text::quoted;
 pub struct Task {
     /// The ticket of the request that started the task.
     pub ticket: Ticket,
-    /// The requested action.
+    /// The command that the user confirmed.
     pub command: Command,
     /// The plan of the action.
     pub prepared: Box<PlannedCommand>,
@@ -27,7 +27,7 @@ pub struct Task {
     pub since: Timestamp,
     /// The target that the task writes to.
     pub target: Target,
-    /// The state.
+    /// The state of the task.
     pub state: State,
     /// The progress at the time when the user left the target of the task; None while this target is shown.
     pub frozen: Option<(Progress, String)>,
@@ -76,7 +76,7 @@ pub struct Rolling {
     pub pin: Key,
     /// The uid of the ReleasePin; None until the read model shows a ReleasePin that the task created.
     pub uid: Option<Box<str>>,
-    /// The revision.
+    /// The number of the revision.
     pub revision: i64,
     /// The release that the revision made effective.
     pub release: String,
@@ -179,7 +179,7 @@ pub struct Logged {
     pub bowline: Vec<String>,
     /// The kubectl commands that come closest; for a repository, git commands.
     pub kubectl: Vec<String>,
-    /// The outcome.
+    /// The outcome of the action.
     pub outcome: String,
 }
 

@@ -48,7 +48,7 @@ pub fn view(
     view_noting(model, world, now, buffer).turns.get()
 }
 
-/// Draws the frame; returns its notes.
+/// Draws the frame; returns the links of the frame and the time at which a drawn label changes.
 pub fn view_noting(model: &Model, world: &World, now: Timestamp, buffer: &mut Buffer) -> Notes {
     let notes = Notes::default();
     let look = &model.look;
@@ -298,7 +298,7 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         return;
     }
     let hints = model.front().hints();
-    // The help lists every key, so its key stays when others do not fit.
+    // The help lists every key, so the key of the help stays when other keys do not fit.
     let help = hints.iter().find(|(action, _)| *action == Action::Help);
     let help = help.filter(|_| is_wide).and_then(|(action, word)| {
         let keys = keymap.keys_for(modes, *action)?;

@@ -25,7 +25,7 @@ const NAME: usize = 300;
 pub struct View<'a> {
     /// The read model.
     pub world: &'a World,
-    /// The environments.
+    /// The environments, one per column.
     pub columns: &'a Columns,
     /// The user that `mine` refers to.
     pub user: &'a str,

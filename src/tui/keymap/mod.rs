@@ -1,4 +1,4 @@
-//! Keymaps as data: the footer, the help and the popup of chords come from them too.
+//! Keymaps as data: the keys and their actions. The footer, the help and the popup of chords use the same data.
 //!
 //! A keymap is a TOML file with one line per key and a description. The user's file overrides a built-in
 //! keymap. Faulty lines are reported and the valid lines still apply: a typing error must not keep anybody

@@ -20,7 +20,7 @@ pub enum Over {
 /// A line that the user types.
 #[derive(Debug)]
 pub struct Prompt {
-    /// The purpose.
+    /// The purpose of the prompt.
     pub kind: PromptKind,
     /// The typed text.
     pub line: TextArea<'static>,
@@ -68,9 +68,9 @@ pub enum PromptKind {
 /// A completion, or a result of a jump prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// The inserted text.
+    /// The text that is inserted.
     pub text: String,
-    /// The description.
+    /// The description of the text; empty if the text needs none.
     pub about: String,
     /// The destination; None if the prompt is not a jump prompt.
     pub goal: Option<Goal>,
@@ -93,7 +93,7 @@ impl Offer {
 /// A choice between several options.
 #[derive(Debug)]
 pub struct Choice {
-    /// The question.
+    /// The question to the user.
     pub question: String,
     /// The options: their labels, and the commands that they plan.
     pub options: Vec<(String, Command)>,

@@ -41,7 +41,7 @@ impl Roster {
         self.fill(columns, rows);
     }
 
-    /// Updates a component while a past time is shown: its health at that time may be known only now.
+    /// Updates a component of the past time that is shown: an event may have reported its health at that time.
     pub fn touch_past(&mut self, past: &Past, world: &World, moment: Timestamp, key: &Key) {
         let then = past.then(world, &self.columns, moment);
         let there = self.is_here(key) && then.has_component(key);

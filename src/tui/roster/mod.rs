@@ -105,7 +105,7 @@ impl Totals {
 /// One visible row.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'r> {
-    /// The object.
+    /// The object of the row.
     pub key: &'r Key,
     /// The values for sorting and counting.
     pub summary: &'r RowSummary,
@@ -239,7 +239,7 @@ impl Roster {
         &self.filter
     }
 
-    /// Sets the filter. If it narrows the previous one, only the shown rows are checked.
+    /// Sets the filter. If the new filter narrows the previous one, checks only the shown rows.
     pub fn set_filter(&mut self, filter: Filter) {
         let narrows = filter.narrows(&self.filter);
         self.filter = filter;
@@ -614,8 +614,7 @@ impl Roster {
         }
     }
 
-    /// Moves the selection from a row that is no longer shown to the next shown row, or else to the last one
-    /// before it.
+    /// If the selected row is no longer shown, selects the next shown row, or else the last shown row.
     fn hand_over(&mut self) {
         let Some(slot) = self.selected.as_ref().and_then(|key| self.slots.get(key)) else {
             return;

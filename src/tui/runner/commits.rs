@@ -1,4 +1,4 @@
-//! Work on a repository: prepares it for a plan, pushes a branch, and watches the state of the work tree.
+//! Prepares a repository for a plan, pushes a branch, and watches the state of the work tree.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

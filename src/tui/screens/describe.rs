@@ -25,7 +25,7 @@ pub struct State {
     namespace: String,
     ticket: Ticket,
     text: Text,
-    /// The first visible line.
+    /// The index of the first visible line.
     top: usize,
     filter: Filter,
     /// The numbers of the lines that match the search.

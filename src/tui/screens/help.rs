@@ -1,5 +1,5 @@
-//! The help: all keys of the screen that it was opened from, and all commands. Typing narrows the list; enter
-//! runs the selected line.
+//! The help: all commands, and all keys of the screen from which the user opened the help. Typing narrows the
+//! list; enter runs the selected line.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 

@@ -75,9 +75,9 @@ pub enum Screen {
 /// Whether a screen handled an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handled {
-    /// The screen handled it.
+    /// The screen handled the input.
     Yes,
-    /// The screen ignores it.
+    /// The screen ignored the input.
     No,
 }
 

@@ -43,7 +43,7 @@ use crate::tui::tasks::{self, Task};
 /// A plan, from the request to the outcome.
 #[derive(Debug)]
 pub struct State {
-    /// The requested action.
+    /// The command to plan.
     pub command: Command,
     /// The ticket of the requests of this plan.
     pub ticket: Ticket,
@@ -78,7 +78,7 @@ pub struct State {
 pub enum Stage {
     /// bowline is making the plan.
     Planning,
-    /// There is no plan.
+    /// There is no plan; the value says why.
     Refused(Refused),
     /// The plan waits for its confirmation.
     Asking(Box<PlannedCommand>, Shown, Box<ConfirmationLine>),

@@ -1,4 +1,5 @@
-//! The changes around the start of an incident: those before it, the closest first, then those after it.
+//! The changes around the start of an incident: first the changes before the start, then the changes after it. The
+//! changes before the start are sorted: the closest one is first.
 
 use jiff::Timestamp;
 

@@ -270,12 +270,12 @@ mod tests {
             ("^]11;rgb:1e1e/1e1e/2e2e^\\", "<30,30,46>"),
             ("^]11;rgb:ff/ff/ff\x07", "<255,255,255>"),
             ("j^]11;rgba:0/0/0/f^\\k", "j<0,0,0>k"),
-            // The user typed it: the last key cannot be part of an answer.
+            // The user typed these keys: the last key cannot be part of an answer.
             ("^]x", "^]x"),
             ("^]11x", "^]11x"),
             ("^]11;rgb:zz", "^]11;rgb:zz"),
             ("^]11;rgb:1/2^\\", "^]11;rgb:1/2^\\"),
-            // There is only one answer; a second one is keys.
+            // There is only one answer; the keys of a second answer are passed on.
             ("^]11;rgb:0/0/0\x07^]j", "<0,0,0>^]j"),
         ] {
             assert_eq!(told(typed(keys)), expected, "{keys:?}");

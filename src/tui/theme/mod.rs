@@ -133,7 +133,7 @@ impl Theme {
         (Self::default(), faults)
     }
 
-    /// Returns the name.
+    /// Returns the name of the theme.
     pub fn name(&self) -> &str {
         &self.name
     }

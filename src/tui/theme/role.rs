@@ -28,9 +28,9 @@ pub enum Role {
     KeyDescription,
     /// A good state: ready, or done.
     Good,
-    /// Rolling out.
+    /// A rollout that is not finished.
     Progressing,
-    /// A fault.
+    /// A fault, such as a failed rollout.
     Degraded,
     /// Unknown, or not deployed.
     Unknown,

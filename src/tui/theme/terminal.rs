@@ -1,5 +1,5 @@
-//! The abilities of a terminal, from its environment variables and answers. This module asks nothing; its
-//! callers pass the answers in.
+//! Derives the abilities of a terminal from environment variables and from the answers of the terminal. This
+//! module sends no question: its callers pass the answers in.
 
 use super::colour;
 use ratatui::style::Color;

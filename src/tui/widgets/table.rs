@@ -18,7 +18,7 @@ const LONG: u16 = 32;
 /// A column of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// The head.
+    /// The text at the top of the column.
     pub head: &'static str,
     /// The smallest width; with less room, the column is hidden.
     pub least: u16,
@@ -67,7 +67,7 @@ pub fn cell(text: impl Into<String>, role: Role) -> Cell {
     vec![(text.into(), role)]
 }
 
-/// A row.
+/// A row of a table.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
     /// The cells, one per column.
@@ -81,7 +81,7 @@ pub struct Line {
 /// The position of the drawn rows among all rows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Window {
-    /// The first drawn row.
+    /// The index of the first drawn row.
     pub first: usize,
     /// The number of all rows.
     pub count: usize,

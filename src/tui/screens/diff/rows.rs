@@ -21,7 +21,7 @@ pub enum Row {
         object: usize,
         /// The index of the hunk in the object.
         hunk: usize,
-        /// The first folded line.
+        /// The index of the first folded line.
         from: usize,
         /// The number of folded lines.
         count: usize,
