@@ -4,10 +4,11 @@
 //! keymap. Faulty lines are reported and the valid lines still apply: a typing error must not keep anybody
 //! from a rollback.
 //!
-//! Keys are looked up in the modes of the screen in front, the most specific mode first: the matrix has
-//! `[Matrix, List, Global]`, other lists have `[List, Global]`, a diff has `[Diff, Global]`, a plan has
-//! `[Plan, Global]`, or `[Plan, Text]` after the user typed into its line, a refused plan has
-//! `[Plan, List, Global]`, and any other line has `[Text]`.
+//! Keys are looked up in the modes of the screen in front, the most specific mode first. The matrix has
+//! `[Matrix, List, Global]`, other lists have `[List, Global]`, a diff has `[Diff, Global]`. A plan has
+//! `[Plan, Global]`, a plan whose confirmation takes text `[Plan, Text]`, a refused plan `[Plan, List, Global]`.
+//! An object as text has `[Diff, List, Global]`, the help `[Text, Global]`, a prompt `[Text]`, a choice
+//! `[List, Global]`.
 
 pub mod file;
 mod key;

@@ -129,7 +129,7 @@ struct Seen {
     line: [u8; 3],
 }
 
-/// Draws a buffer; with a title, inside a window frame.
+/// Draws a buffer as an SVG. If there is a title, draws a window frame around it.
 pub fn svg(buffer: &Buffer, paper: &Paper, title: Option<&str>) -> String {
     let mut drawing = Drawing {
         paper,
@@ -247,7 +247,7 @@ impl Drawing<'_> {
         let _ = write!(path, "M{} {at}H{}", from * WIDTH, to * WIDTH);
     }
 
-    /// Draws box-drawing characters; returns whether the character is one.
+    /// Draws a box-drawing character as a shape; returns false for other characters.
     fn shaped(&mut self, place: &Place<'_>, y: u16) -> bool {
         let colour = hex(self.paper.seen(place.look).fg);
         match boxes::shape(place.symbol.text, place.x, y) {

@@ -2,8 +2,9 @@
 //! sequence, the UI shows exactly the content that a fresh program shows on the same store, and every skipped
 //! frame would have been identical to the frame before.
 //!
-//! The seed of a sequence determines all its steps. `BOWLINE_FULL=1 cargo test --lib story::sequences --
-//! --nocapture` runs 500 sequences; `BOWLINE_SEED=N` runs only the sequence of this seed and prints its steps.
+//! The seed of a sequence determines all its steps.
+//! `BOWLINE_FULL=1 cargo test --lib story::sequences -- --nocapture` runs 500 sequences; `BOWLINE_SEED=N` runs
+//! only the sequence of this seed and prints its steps.
 
 mod steps;
 

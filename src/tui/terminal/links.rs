@@ -1,4 +1,4 @@
-//! Links, which a grid of cells cannot hold: a screen passes them beside its cells.
+//! Links. The cells of a frame cannot hold links, so a screen passes them separately.
 //!
 //! If a link appears, moves or disappears, its cells are written again, even if their text stays the same.
 

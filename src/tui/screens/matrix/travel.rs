@@ -36,7 +36,7 @@ impl State {
         self.travel.as_ref().map(|travel| travel.at)
     }
 
-    /// Returns the name of the data that the past view needs and that is still loading; None if it is loaded.
+    /// Returns a text that says which data of the past view is still loading; None if all data is loaded.
     pub fn loading(&self) -> Option<&'static str> {
         self.reading.map(|_| "loading the audit trail")
     }
