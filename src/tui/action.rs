@@ -12,7 +12,7 @@ pub enum Action {
     Leave,
     /// Goes back: closes the open line or choice, clears the filter or the marks, or closes the screen.
     Back,
-    /// Stops the work of the screen in front; never leaves the program while work is unfinished.
+    /// Stops the work of the front screen, or closes the screen; never leaves the program.
     Interrupt,
     /// Goes to the previous screen in the history of screens.
     HistoryBack,
@@ -52,7 +52,7 @@ pub enum Action {
 
     /// Opens the selected row or cell.
     Open,
-    /// Marks or unmarks the selected row, for actions on several objects.
+    /// Marks the selected row, or removes its mark. An action applies to all marked rows.
     Mark,
     /// Marks all rows that the filter shows.
     MarkAll,
@@ -73,13 +73,13 @@ pub enum Action {
     Command,
     /// Opens the filter.
     Filter,
-    /// Opens the jump line: it finds any object by a part of its name.
+    /// Opens the jump prompt, which finds any object by a part of its name.
     Jump,
     /// Shows the help for the keys.
     Help,
     /// Copies the selected row, or the text of the screen.
     Copy,
-    /// Copies the command line that shows or does the same.
+    /// Copies the command line that shows the same data or does the same as the screen.
     CopyCommand,
 
     /// Plans a promotion of the selected or marked components.
@@ -103,11 +103,11 @@ pub enum Action {
 
     /// Confirms the plan or the question in front.
     Confirm,
-    /// Applies a plan that needs only a key.
+    /// Applies the plan if its confirmation needs no typed text.
     Apply,
-    /// Makes the plan again and keeps the typed text.
+    /// Makes the plan again, and keeps the text that the user has typed.
     PlanAgain,
-    /// Opens the line as an editor with several lines.
+    /// Opens or closes the editor, which takes the place of the line of the confirmation and has several lines.
     Editor,
     /// Moves to the next button or field.
     NextField,
@@ -126,7 +126,7 @@ pub enum Action {
     PreviousObject,
     /// Shows or hides noise: fields that servers and controllers write, empty values, reorderings.
     Noise,
-    /// Switches between side by side and unified.
+    /// Switches the diff between side by side and unified.
     Layout,
     /// Folds or unfolds an object.
     Fold,
@@ -207,7 +207,7 @@ pub const WORDS: &[(&str, Action)] = &[
 const OLD_WORDS: &[(&str, Action)] = &[("hold", Action::Hold), ("unhold", Action::Unhold)];
 
 impl Action {
-    /// Returns the action with this word.
+    /// Returns the action with this word in keymaps; None if there is no such action.
     pub fn named(word: &str) -> Option<Self> {
         let known = WORDS.iter().chain(OLD_WORDS);
         let found = known.into_iter().find(|(known, _)| *known == word);

@@ -1,4 +1,4 @@
-//! The command prompt after a colon: its commands, their completion and their effect.
+//! The command prompt, which opens with a colon: lists, completes and runs its commands.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ impl Command {
     }
 }
 
-/// The commands that are not just another name of an action.
+/// The commands that take arguments or that are no actions. The prompt also accepts the word of each action.
 const COMMANDS: &[Command] = &[
     Command {
         name: "pin",
@@ -127,7 +127,7 @@ pub fn listing() -> impl Iterator<Item = (&'static str, &'static str, &'static s
     commands.map(|command| (command.name, command.arguments, command.about))
 }
 
-/// Other names that users try for screens and actions.
+/// More names for actions in the prompt: names that users try.
 const ALIASES: &[(&str, Action)] = &[
     ("matrix", Action::GoMatrix),
     ("component", Action::GoComponent),
@@ -149,7 +149,7 @@ const ALIASES: &[(&str, Action)] = &[
     ("quit", Action::Quit),
 ];
 
-/// Returns the completions of the typed text.
+/// Returns the completions of the typed text; requests the namespaces of the target if they are needed.
 pub fn offers(
     model: &mut Model,
     world: &World,
@@ -212,7 +212,8 @@ pub fn offers(
 /// The largest number of releases to offer.
 const OFFERED: usize = 200;
 
-/// Returns the releases of the selected components, the newest first. The default is all components.
+/// Returns the releases of the selected components, the newest of each component first; of all components if none
+/// is selected.
 pub fn releases(model: &Model, world: &World) -> Vec<String> {
     let namespace = &model.target_info.namespace;
     let selected = model.front().subject(world).components;
@@ -235,7 +236,7 @@ pub fn releases(model: &Model, world: &World) -> Vec<String> {
     names.take(OFFERED).collect()
 }
 
-/// Replaces the last word by the chosen completion.
+/// Returns the text with its last word replaced by the chosen completion.
 pub fn completed(text: &str, offer: &str) -> String {
     match text.rsplit_once(' ') {
         Some((before, _)) => format!("{before} {offer}"),
@@ -243,7 +244,7 @@ pub fn completed(text: &str, offer: &str) -> String {
     }
 }
 
-/// Runs a line; returns its requests to the model.
+/// Runs a line of the command prompt; returns the requests to the model.
 pub fn run(
     model: &mut Model,
     world: &World,
@@ -395,8 +396,8 @@ pub fn run(
     }
 }
 
-/// Explains on a command line, where no keys work, why a screen cannot be shown. None: its name and its
-/// arguments are complete.
+/// Returns the reason why the command line cannot show a screen; None if the name of the screen is known and its
+/// arguments are complete. On the command line the user cannot press keys to complete them.
 pub(super) fn without_keys(screen: &str) -> Option<String> {
     let (name, arguments) = screen.split_once(' ').unwrap_or((screen, ""));
     let command = COMMANDS.iter().find(|command| command.name == name);

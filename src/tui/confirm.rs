@@ -16,7 +16,7 @@ pub struct ConfirmationLine {
     pub editor: bool,
     /// Whether the Apply button is chosen instead of Cancel.
     pub apply: bool,
-    /// The message about missing input.
+    /// The message that says which input is missing or wrong; None if there is nothing to report.
     pub complaint: Option<String>,
 }
 
@@ -35,10 +35,10 @@ impl ConfirmationLine {
         }
     }
 
-    /// Rebuilds the line for a new size: the old line remembers how far it was scrolled, and there may now be
-    /// room for more text.
+    /// Rebuilds the line for a new size of the terminal: the text area keeps its old scroll position, although
+    /// there may now be room for more text.
     pub fn resized(&mut self) {
-        // The old message may have been about the size.
+        // The message may be about the old size.
         self.complaint = None;
         let cursor = self.text.cursor();
         let (row, column) = (cursor.0, cursor.1);
@@ -51,7 +51,7 @@ impl ConfirmationLine {
             .move_cursor(tui_textarea::CursorMove::Jump(to(row), to(column)));
     }
 
-    /// Takes over the text of an earlier confirmation.
+    /// Inserts the text that the user typed before the plan was made again.
     pub fn retype(&mut self, text: &str) {
         self.editor = text.contains('\n');
         self.text.insert_str(text);
@@ -83,8 +83,8 @@ impl ConfirmationLine {
         };
     }
 
-    /// Checks the typed text, or the key; shows the missing input. `shown` says whether the user has seen the
-    /// difference.
+    /// Checks the typed text or the pressed key. Returns None and shows a message if input is missing. `shown`
+    /// says whether the user has seen the differences that the plan causes.
     pub fn accept(&mut self, shown: bool) -> Option<Accepted> {
         let typed = self.typed();
         let typed = typed.as_str();

@@ -1,4 +1,4 @@
-//! The requests of the UI to the outside, and their answers.
+//! The requests of the UI to the runner and the event loop, and the answers to them.
 //!
 //! Effects are data: `update` returns them, the runner performs them in the background, and a test can
 //! inspect them. A request that gets an answer has a ticket. The model drops an answer whose ticket nobody
@@ -40,9 +40,9 @@ pub enum Effect {
     Plan(Ticket, Box<Command>),
     /// Apply a confirmed plan.
     Apply(Ticket, Box<Confirmed>),
-    /// Push the branch that receives the commits, to its own remote or to the named one.
+    /// Push the branch that receives the commits: to the named remote, or else to the remote of the branch.
     Push(Ticket, Option<String>),
-    /// Stop the work of a ticket, between two of its steps.
+    /// Cancel the request with this ticket: reading stops at once, applying a plan stops before the next object.
     Cancel(Ticket),
     /// Read the revisions of a ReleasePin.
     Revisions(Ticket, Place),
@@ -56,15 +56,15 @@ pub enum Effect {
     Namespaces(Ticket),
     /// Read an object as text.
     Describe(Ticket, Object),
-    /// Write a file.
+    /// Write a text to a new file.
     Export(Ticket, PathBuf, String),
     /// Connect to another context or namespace.
     Connect(Ticket, Destination),
-    /// Show the target that bowline has connected to; the model shows it already.
+    /// Switch to the target that bowline has connected to. The model shows this target already.
     Switch,
     /// Use another theme.
     Theme(String),
-    /// Allow writes on a protected context for this long.
+    /// Allow writes on a protected context for this duration; zero ends the permission.
     Arm(std::time::Duration),
 }
 
@@ -124,7 +124,7 @@ pub enum Compared {
         /// The release of the right side.
         to: String,
     },
-    /// The desired manifests and the live objects.
+    /// The desired manifests and the live objects of a cell.
     Live(Place),
 }
 
@@ -247,9 +247,9 @@ pub enum Answer {
 /// A plan, with the changed files if the target is a repository.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// The plan.
+    /// The plan of the command.
     pub prepared: Box<PlannedCommand>,
-    /// The changed files.
+    /// The changed files; None if the target is a server.
     pub files: Option<Arc<Proposal>>,
 }
 
@@ -281,7 +281,7 @@ pub struct WorkTree {
 /// The reason why there is no plan, and hints.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Refused {
-    /// The reasons.
+    /// The reasons why there is no plan.
     pub why: Vec<String>,
     /// The rules that refuse the plan; their hints name keys.
     pub refusals: Vec<Refusal>,
@@ -325,8 +325,8 @@ pub struct Half {
 /// The audit trail and its verification.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// All entries.
+    /// All entries of the namespace.
     pub entries: Vec<AuditEntry>,
-    /// Whether anybody rewrote an entry.
+    /// The result of the verification: whether anybody rewrote an entry.
     pub verdict: Verdict,
 }

@@ -1,4 +1,4 @@
-//! From a key that opens a plan, and the selection, to the requested action.
+//! Converts a key that opens a plan, together with the selection, to the command to plan.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::tui::action::Action;
 use crate::tui::model::{Subject, TargetInfo};
 use crate::tui::prompt::Choice;
 
-/// Returns the error for a selection without an environment.
+/// Returns the message about a selection that has no environment.
 fn nowhere(subject: &Subject) -> String {
     match &subject.release {
         Some(release) => format!("{release} runs in no environment; select a cell of the matrix"),
@@ -32,10 +32,10 @@ fn nowhere(subject: &Subject) -> String {
     }
 }
 
-/// The action to plan, or a choice between several.
+/// The command to plan, or a choice between several commands.
 #[derive(Debug)]
 pub enum Wanted {
-    /// One action.
+    /// One command.
     Command(Command),
     /// A choice that the user has to make.
     Choice(Choice),
@@ -47,7 +47,7 @@ impl From<planner::Order> for Wanted {
     }
 }
 
-/// Returns the requested action, or the reason why the selection allows none.
+/// Returns the command or the choice for an action, or the reason why the selection allows none.
 pub fn of(
     action: Action,
     subject: &Subject,
@@ -89,7 +89,7 @@ pub fn of(
     }
 }
 
-/// Returns the only option, or a choice between several; None without options.
+/// Returns the command if there is only one option, or a choice between several; None without options.
 fn one_of(question: &str, mut options: Vec<(String, Command)>) -> Option<Wanted> {
     match options.len() {
         0 => None,
@@ -112,7 +112,8 @@ fn places(subject: &Subject) -> Result<(&[Arc<str>], &str), String> {
     Ok((&subject.components, environment))
 }
 
-/// Removes the components that are not deployed in the environment, unless that leaves none.
+/// Returns the subject without the components that are not deployed in its environment. If none is deployed,
+/// returns the subject unchanged.
 pub fn deployed(subject: &Subject, world: &World, target_info: &TargetInfo) -> Subject {
     let mut deployed = subject.clone();
     let Some(environment) = subject.environment.as_deref() else {
@@ -128,7 +129,7 @@ pub fn deployed(subject: &Subject, world: &World, target_info: &TargetInfo) -> S
     deployed
 }
 
-/// Returns the holds of a subject in an environment; None if it is not there.
+/// Returns the holds of a subject in an environment; None if the subject is not deployed there.
 fn holds_of<'w>(world: &'w World, key: &Key, environment: &str) -> Option<&'w [Hold]> {
     if let Some(row) = world.workload(key) {
         let column = workload::matrix::column(world, &row.key.namespace);
@@ -137,7 +138,7 @@ fn holds_of<'w>(world: &'w World, key: &Key, environment: &str) -> Option<&'w [H
     world.pin_of(key, environment).map(|pin| &*pin.holds)
 }
 
-/// Requests the same action for each component; one component gives one action, several give a set.
+/// Builds a command with one action per component.
 fn for_each(components: &[Arc<str>], order: impl Fn(String) -> planner::Order) -> Command {
     let mut orders: Vec<planner::Order> = components
         .iter()
@@ -149,7 +150,7 @@ fn for_each(components: &[Arc<str>], order: impl Fn(String) -> planner::Order) -
     })
 }
 
-/// The durations that the user can choose for a hold; None for a hold without an end.
+/// The durations of a hold that the user can choose, in hours; None for a hold without an end.
 const LASTING: [(&str, Option<i64>); 6] = [
     ("until unpinned", None),
     ("1 hour", Some(1)),
@@ -159,7 +160,7 @@ const LASTING: [(&str, Option<i64>); 6] = [
     ("7 days", Some(7 * 24)),
 ];
 
-/// Asks for the duration of a hold.
+/// Builds the choice of the duration of a hold.
 fn holds(subject: &Subject, now: Timestamp) -> Result<Wanted, String> {
     let (components, environment) = places(subject)?;
     let question = match components {
@@ -180,7 +181,8 @@ fn holds(subject: &Subject, now: Timestamp) -> Result<Wanted, String> {
     }))
 }
 
-/// Pins everything that is selected or marked; `until` is the end of the holds, None for no end.
+/// Builds the command that pins the selected or marked components; `until` is the end of the holds, None for no
+/// end.
 pub fn hold(subject: &Subject, until: Option<Timestamp>) -> Result<Command, String> {
     let (components, environment) = places(subject)?;
     Ok(for_each(components, |component| {
@@ -193,7 +195,7 @@ pub fn hold(subject: &Subject, until: Option<Timestamp>) -> Result<Command, Stri
     }))
 }
 
-/// Undoes the last action on everything that is selected or marked.
+/// Builds the command that undoes the last action on each selected or marked component.
 fn undo(subject: &Subject) -> Result<Wanted, String> {
     let (components, environment) = places(subject)?;
     Ok(Wanted::Command(for_each(components, |component| {
@@ -204,7 +206,8 @@ fn undo(subject: &Subject) -> Result<Wanted, String> {
     })))
 }
 
-/// Undoes the last action on each of these ReleasePins.
+/// Builds the command that undoes the last action on each of these cells, given as component and environment; None
+/// without cells.
 pub fn undo_of(places: &[(String, String)]) -> Option<Command> {
     let undo = |(component, environment): &(String, String)| {
         planner::Order::Undo(Undo {
@@ -219,7 +222,7 @@ pub fn undo_of(places: &[(String, String)]) -> Option<Command> {
     }
 }
 
-/// Removes the hold of each marked component that has exactly one.
+/// Builds the command that unpins each marked component that has exactly one hold.
 fn unhold_all(
     subject: &Subject,
     world: &World,
@@ -252,7 +255,8 @@ fn unhold_all(
     })))
 }
 
-/// Promotes from the selected environment to the next one.
+/// Builds the command that promotes from the selected environment to the next one; a choice if there are several
+/// next environments.
 fn promote(subject: &Subject, world: &World, target_info: &TargetInfo) -> Result<Wanted, String> {
     let (_, environment) = places(subject)?;
     if let Some(fault) = world.pipeline_fault(&target_info.namespace) {
@@ -279,7 +283,7 @@ fn promote(subject: &Subject, world: &World, target_info: &TargetInfo) -> Result
     })
 }
 
-/// Promotes from the selected environment to the given one.
+/// Builds the command that promotes from the selected environment to the given one.
 pub fn promote_to(subject: &Subject, to: &str) -> Result<Command, String> {
     let (components, from) = places(subject)?;
     Ok(Command::Change(planner::Order::Promote(Promote {
@@ -291,8 +295,8 @@ pub fn promote_to(subject: &Subject, to: &str) -> Result<Command, String> {
     })))
 }
 
-/// Deploys a release into the environment under the cursor. The default release is a new one of the current
-/// definitions; the default environment is a first environment of the pipeline.
+/// Builds the command that deploys a release into the environment under the cursor. The default release is a new
+/// one, made from the current definitions; the default environment is a first environment of the pipeline.
 pub fn deploy(
     subject: &Subject,
     release: Option<&str>,
@@ -326,7 +330,7 @@ pub fn deploy(
         .ok_or_else(|| "there is no environment to deploy to".to_owned())
 }
 
-/// Removes the hold; if there are several, lets the user choose.
+/// Builds the command that unpins the component; a choice if there are several holds.
 fn unhold(
     component: &str,
     environment: &str,
@@ -349,7 +353,8 @@ fn unhold(
         .ok_or_else(|| format!("{component} has no hold in {environment}"))
 }
 
-/// Returns the action that removes the cause of a refusal; if there are several, lets the user choose.
+/// Builds the command with which an action removes the cause of a refusal; a choice if several commands are
+/// possible.
 pub fn remedy(
     action: Action,
     refusals: &[Refusal],
@@ -424,7 +429,7 @@ pub fn remedy(
         .ok_or_else(|| format!("{} has no effect on this screen", action.word()))
 }
 
-/// Marks the selected release, or else the effective release under the cursor.
+/// Builds the command that marks the selected release, or else the effective release under the cursor.
 fn mark(
     subject: &Subject,
     world: &World,
@@ -443,7 +448,8 @@ fn mark(
     Ok(Wanted::Command(Command::Mark(Mark { release, verdict })))
 }
 
-/// Returns the reason why the user lacks the right, if bowline knows it already.
+/// Returns the reason why the user may not change the environment of a command; None if the user may, or if
+/// bowline does not know it yet.
 pub fn denied(target_info: &TargetInfo, command: &Command) -> Option<String> {
     match command {
         Command::Change(order) => denied_move(target_info, order),

@@ -5,7 +5,7 @@ use super::keymap::Keymap;
 use super::model::TargetInfo;
 use crate::subjects::release_pin::rules::{Refusal, Step};
 
-/// The modes of a refused plan: its hints name keys of lists.
+/// The modes of the screen of a refused plan; the hints name keys of these modes.
 pub const REFUSED: &[Mode] = &[Mode::Plan, Mode::List, Mode::Global];
 
 /// Returns the action of a hint that opens another plan, and its label in the footer.
@@ -25,7 +25,7 @@ pub fn remedy(refusal: &Refusal) -> Option<(Action, &'static str)> {
     }
 }
 
-/// Returns the next step for the user; a command line only if no key does it.
+/// Returns the next step for the user: it names a key, or a command line if no key does the same.
 pub fn of(refusal: &Refusal, keymap: &Keymap, target_info: &TargetInfo) -> Option<String> {
     let key = |action| keymap.keys_or_word(REFUSED, action);
     let again = || key(Action::PlanAgain);

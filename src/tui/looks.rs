@@ -1,6 +1,7 @@
-//! Theme, keymap and characters, from flags, the user's files and the terminal, in this order of priority.
+//! Chooses the theme, the keymap and the characters: first by the flags, then by the user's files, then by the
+//! terminal.
 //!
-//! A mistake never keeps bowline from starting: it is reported, and the next source is used.
+//! A mistake never keeps bowline from starting: bowline reports it and uses the next source.
 
 use std::ffi::OsStr;
 
@@ -29,7 +30,7 @@ fn depth(environment: &Environment) -> Depth {
     )
 }
 
-/// Returns a theme by name, reduced to the terminal's colours, and the mistakes in its file.
+/// Returns a theme by name, reduced to the colours that the terminal supports, and the mistakes in its file.
 pub fn theme(name: &str, environment: &Environment) -> Result<(Theme, Vec<String>), String> {
     let directory = environment.config_dir.as_deref();
     let known = theme::available(directory);
@@ -86,7 +87,8 @@ pub fn look(
     (look, faults)
 }
 
-/// Returns the value of a setting in `config.toml`; None if it has none, or an unknown one, which is a fault.
+/// Returns the value of a setting in `config.toml`. Returns None if the setting is absent, or if its value is
+/// unknown; an unknown value is also added to `faults`.
 fn configured<'w>(
     what: &str,
     wanted: &'w Option<(String, Place)>,

@@ -41,7 +41,8 @@ pub mod view;
 mod visible;
 mod widgets;
 
-/// Returns the texts of commands and of the tour with their sources, for the table of texts.
+/// Returns the descriptions of the commands and the texts of the tour, each with its name, for the test that
+/// checks all texts of bowline.
 #[cfg(test)]
 pub(crate) fn texts() -> Vec<(String, String)> {
     let commands = commands::listing()

@@ -1,6 +1,6 @@
 //! The state of the UI: the target, the open screens, the running tasks.
 //!
-//! Nothing here draws or waits. `update` changes the model, the screens show it.
+//! No function of this module draws or waits: `update` changes the model, and the screens show it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub enum Event {
     Answer(Ticket, Answer),
     /// bowline connected to another target, or the error.
     Connected(Ticket, Result<Box<TargetInfo>, String>),
-    /// The server reports the name of the user.
+    /// The server has reported the name of the user.
     Known(String),
     /// Time has passed.
     Tick,
@@ -53,7 +53,7 @@ pub struct TargetInfo {
     pub name: String,
     /// The flags that select the target on any command line.
     pub address: Address,
-    /// The namespace.
+    /// The namespace of the session.
     pub namespace: String,
     /// The user name, as the server reports it.
     pub user: String,
@@ -71,8 +71,8 @@ pub struct TargetInfo {
     pub contexts: Vec<Known>,
     /// The namespaces of the target; empty until the target lists them.
     pub namespaces: Vec<String>,
-    /// Whether the user may change ReleasePins, by environment; the error is the reason why not. A missing
-    /// environment was not checked yet.
+    /// Whether the user may change ReleasePins, by environment; the error is the reason why not. An environment is
+    /// missing until bowline has checked it.
     pub rights: BTreeMap<String, Result<(), String>>,
     /// The time zone of displayed times.
     pub zone: TimeZone,
@@ -93,7 +93,7 @@ impl TargetInfo {
     }
 }
 
-/// The repository of the session.
+/// A repository that is the target of the session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepositoryInfo {
     /// The state of the work tree; None until git has reported it.
@@ -208,7 +208,7 @@ pub struct Notice {
     pub text: String,
     /// The severity.
     pub level: Level,
-    /// The time at which it appeared.
+    /// The time at which the notice appeared.
     pub at: Timestamp,
 }
 
@@ -230,9 +230,9 @@ impl Notice {
 /// A connection to another target, while the screen still shows the old one.
 #[derive(Clone, Debug)]
 pub struct Connecting {
-    /// The request for the connection.
+    /// The ticket of the request for the connection.
     pub ticket: Ticket,
-    /// The destination in words.
+    /// The name of the destination.
     pub place: String,
     /// The target, once bowline is connected and waits for the user to switch; None until then.
     pub target_info: Option<Box<TargetInfo>>,
@@ -246,13 +246,13 @@ pub struct Model {
     pub look: Look,
     /// The open screens, the front one last; the matrix is always the first.
     pub stack: Vec<Screen>,
-    /// The screens that the user left by going back, the last one last.
+    /// The screens that the user can return to after going back, the next one last.
     pub forth: Vec<Screen>,
     /// The prompt or choice over the front screen.
     pub over: Option<Over>,
     /// The keys of a chord so far.
     pub pressed: Vec<Key>,
-    /// The latest notice.
+    /// The latest notice; None if there is no notice.
     pub notice: Option<Notice>,
     /// The connection to another target, until the user has switched to it.
     pub connecting: Option<Connecting>,
@@ -266,7 +266,7 @@ pub struct Model {
     pub size: (u16, u16),
     /// Whether the terminal has the focus.
     pub focused: bool,
-    /// The tour of the demo, while it is on.
+    /// The tour of the demo; None while it is off.
     pub tour: Option<super::tour::Tour>,
     pub(super) tickets: Ticket,
 }
@@ -298,8 +298,8 @@ impl Model {
         self.stack.last().expect("BUG: the matrix is always there")
     }
 
-    /// Returns whether the user is in the middle of a plan, a prompt or a chord: these keys must not reach
-    /// another target.
+    /// Returns whether the user is in the middle of a plan, a prompt or a chord. Then bowline does not switch to
+    /// another target, because the next keys are meant for the current one.
     pub fn is_occupied(&self) -> bool {
         let is_plan = |screen: &Screen| matches!(screen, Screen::Plan(_));
         self.over.is_some() || !self.pressed.is_empty() || self.stack.iter().any(is_plan)
@@ -361,7 +361,7 @@ pub enum ScreenRequest {
     Run(super::action::Action),
     /// Let the user choose.
     Choose(super::prompt::Choice),
-    /// Continue an applied plan as a task, without its screen.
+    /// Show an applied plan as a task after its screen is closed.
     Follow(Box<Task>),
     /// Add a line to the command log.
     Log(Logged),

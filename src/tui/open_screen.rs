@@ -15,7 +15,8 @@ use super::update::front;
 use crate::engine::audit::Span;
 use crate::engine::world::{Key, World};
 
-/// Returns the request to open the screen of an action; None if the action opens no screen here.
+/// Returns the request to open the screen of an action, or to show a notice why it cannot be opened. Returns None
+/// if the screen was open already and is in front now.
 pub fn screen(
     model: &mut Model,
     world: &World,
@@ -79,7 +80,7 @@ pub fn screen(
             };
             let environment = environment.clone();
             front(model, world, now, effects, |_, turn| {
-                // A workload has one column, so its revisions are all there is to open.
+                // A workload has only one column, so bowline opens its revisions and not a component screen.
                 let key = Key::new(&turn.target_info.namespace, &component);
                 if let (Some(_), Some(environment)) = (world.workload(&key), &environment) {
                     let place = Place::new(&component, environment);

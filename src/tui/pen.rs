@@ -1,8 +1,8 @@
 //! The only way to draw on the screen: every text is cleaned and cut to the available width.
 //!
-//! A [`Sheet`] is an area of the screen; a [`Pen`] writes one line of it from left to right. Every age goes
-//! through [`Sheet::age`], which records when its label changes: while nothing happens, the screen is drawn
-//! again only then.
+//! A [`Sheet`] is an area of the screen; a [`Pen`] writes one line of the sheet from left to right. Every age goes
+//! through [`Sheet::age`], which records when the label of the age changes. If no event arrives before, bowline
+//! draws the screen again at that time.
 
 use std::cell::{Cell, RefCell};
 
@@ -18,21 +18,21 @@ use crate::text;
 /// The symbols of the screens, in Unicode or in ASCII.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Glyphs {
-    /// Ready.
+    /// The health Ready.
     pub ready: &'static str,
-    /// Progressing.
+    /// The health Progressing.
     pub progressing: &'static str,
-    /// Degraded.
+    /// The health Degraded.
     pub degraded: &'static str,
-    /// Suspended.
+    /// A suspended workload.
     pub suspended: &'static str,
-    /// Unknown.
+    /// An unknown health.
     pub unknown: &'static str,
-    /// Not deployed.
+    /// A cell in which nothing is deployed.
     pub nothing: &'static str,
     /// The character for a cell that is behind another environment.
     pub behind: &'static str,
-    /// A hold.
+    /// An active hold.
     pub held: &'static str,
     /// A hold that has expired.
     pub expired: &'static str,
@@ -138,7 +138,7 @@ fn ascii(character: char) -> char {
     }
 }
 
-/// The information about a frame that its cells do not hold.
+/// The information about a frame that is not in the cells of the buffer.
 #[derive(Default)]
 pub struct Notes {
     /// The earliest time at which a drawn label changes.
@@ -233,7 +233,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Gives a row the background style of a role; later text keeps it.
+    /// Gives a row the background style of a role. Text that is written later keeps this background.
     pub fn fill(&mut self, row: u16, role: Role) {
         if row < self.area.height {
             let style = self.theme.style(role);
@@ -352,7 +352,7 @@ impl Pen<'_> {
         self.styled(text, self.theme.style(role))
     }
 
-    /// Writes a text as a link; only a web address becomes a link.
+    /// Writes a text as a link to `url`; writes only the text if `url` is not a web address.
     pub fn link(&mut self, text: &str, role: Role, url: &str) -> &mut Self {
         let x = self.x;
         self.put(text, role);
@@ -384,7 +384,7 @@ impl Pen<'_> {
         }
     }
 
-    /// Writes a text in its own style.
+    /// Writes a text in the given style.
     pub fn styled(&mut self, text: &str, style: Style) -> &mut Self {
         let room = self.room();
         if room == 0 || text.is_empty() {
@@ -454,7 +454,7 @@ impl Pen<'_> {
         self
     }
 
-    /// Reserves some columns at the right end of the line.
+    /// Ends the line at a column of the sheet: later text is cut there.
     pub fn until(&mut self, columns: u16) -> &mut Self {
         self.end = self.end.min(self.start.saturating_add(columns)).max(self.x);
         self
@@ -470,7 +470,7 @@ impl Pen<'_> {
         usize::from(self.end.saturating_sub(self.x))
     }
 
-    /// Returns the next column, counted from the left of the sheet.
+    /// Returns the column of the next text, counted from the left edge of the sheet.
     pub fn column(&self) -> u16 {
         self.x - self.start
     }

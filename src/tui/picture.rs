@@ -1,4 +1,4 @@
-//! Drawn screens without a terminal: plain text, text with colours, SVG.
+//! Writes drawn screens without a terminal: as plain text, as text with colours, as SVG.
 //!
 //! The same buffer always gives the same bytes, for runbooks, tickets and tests.
 
@@ -37,7 +37,7 @@ fn row(buffer: &Buffer, y: u16) -> Vec<Place<'_>> {
     places
 }
 
-/// A wide character does not fit into the last column.
+/// Returns the symbol of a cell, or a blank for a wide character that does not fit into `room` columns.
 fn fitting(cell: &Cell, room: u16) -> Symbol<'_> {
     let symbol = Symbol::of(cell.symbol());
     match symbol.width <= room {
@@ -62,7 +62,7 @@ pub fn text(buffer: &Buffer) -> String {
 
 /// Writes a buffer as text with colour sequences and no other control sequences.
 ///
-/// Every line starts and ends in the default style, so that lines can be cut out.
+/// Every line starts and ends in the default style, so that each line can be copied alone.
 pub fn ansi(buffer: &Buffer) -> String {
     let mut out = Vec::new();
     for y in buffer.area.top()..buffer.area.bottom() {

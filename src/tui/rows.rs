@@ -1,7 +1,7 @@
 //! Rows that are rebuilt as a whole: lines of a log, entries of the audit trail, contexts.
 //!
-//! For short lists and lists that are read once. Rows that watches change one by one are in a
-//! [`super::roster::Roster`].
+//! These rows are for short lists and for lists that are read once. Rows that watches change one by one belong in
+//! a [`super::roster::Roster`].
 
 use std::cell::Cell;
 
@@ -171,7 +171,7 @@ impl<T> Rows<T> {
     }
 }
 
-/// Returns the number of rows of a page on a screen of this size.
+/// Returns the number of rows that a page key moves, for a terminal of this size (columns and rows).
 pub fn page(size: (u16, u16)) -> isize {
     isize::try_from(usize::from(size.1).saturating_sub(6).max(1)).unwrap_or(1)
 }

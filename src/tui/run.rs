@@ -1,8 +1,8 @@
 //! The event loop: input from the terminal, changes of the target and results of background work become
 //! events; the effects are performed; a frame is drawn if something changed.
 //!
-//! A key draws at once. A change from a watch draws at most once per [`FRAME`], and only if it is visible.
-//! While nothing happens, only a displayed age that changes causes a new frame.
+//! A key draws at once. A change from a watch draws at most once per [`FRAME`], and only if it is visible. Without
+//! events, bowline draws a new frame only when a displayed age changes.
 
 use std::io::Write;
 use std::sync::{Arc, PoisonError};
@@ -44,11 +44,12 @@ const BACKGROUND: Duration = Duration::from_millis(60);
 /// The options of the UI.
 #[derive(Clone, Debug, Default)]
 pub struct Start {
-    /// Whether the tour starts.
+    /// Whether the tour of the demo starts.
     pub tour: bool,
-    /// The theme; None to choose by the terminal's background.
+    /// The theme; None to use the setting in `config.toml`, or else the terminal's background.
     pub theme: Option<String>,
-    /// The built-in keymap below the user's lines.
+    /// The built-in keymap that the user's file overrides; None to use the setting in `config.toml`, or else the
+    /// default.
     pub keymap: Option<String>,
     /// Whether to draw only ASCII characters.
     pub ascii: bool,
@@ -73,7 +74,7 @@ pub enum RunError {
     Signal(i32),
 }
 
-/// Runs the UI on a target until the user leaves it.
+/// Runs the UI on a target until the user leaves the UI.
 pub async fn open(
     options: Options,
     environment: Environment,
@@ -86,7 +87,7 @@ pub async fn open(
     };
     let term = variable(&environment, "TERM").unwrap_or_default();
     let in_tmux = variable(&environment, "TMUX").is_some();
-    // Before the connection, which may create a store.
+    // Check the terminal before connecting, because connecting may create a store.
     Terminal::check(&term, in_tmux, start.mouse)?;
     let connection = first(&options, &environment).await?;
     let (terminal, mut events) = Terminal::open(&term, in_tmux, start.mouse)?;
@@ -149,7 +150,7 @@ struct Link {
     runner: Runner,
     versions: watch::Receiver<u64>,
     touched: std::pin::Pin<Box<dyn Stream<Item = Touched> + Send>>,
-    /// The events of this target only: after a switch, the model gets no events of the old target from it.
+    /// The events of this target. After a switch, the model gets no more events from this receiver.
     answers: UnboundedReceiver<Event>,
     introducing: JoinHandle<()>,
     beside: Option<JoinHandle<()>>,
@@ -254,7 +255,7 @@ async fn finished(connecting: &mut Option<Connecting>) -> Result<Connection, Str
     }
 }
 
-/// Whether the loop continues.
+/// Whether the event loop continues or ends.
 enum Going {
     On,
     Out,
@@ -266,7 +267,7 @@ impl Loop {
         mut events: Events,
         mut late: UnboundedReceiver<Event>,
     ) -> Result<(), RunError> {
-        // The state that the watches delivered before the loop started.
+        // Pass on the state that the watches delivered before the loop started.
         self.tell(Event::World(Vec::new()))?;
         let mut turns = self.draw()?;
         let mut drawn = Instant::now();
@@ -288,7 +289,7 @@ impl Loop {
                     stale = true;
                     drawn = Instant::now() - FRAME;
                 }
-                // Before the other branches: a flood of events would leave no time to draw.
+                // This branch is before the other branches: otherwise many events would leave no time to draw.
                 () = until(frame) => {
                     turns = self.draw()?;
                     drawn = Instant::now();
@@ -489,7 +490,7 @@ impl Loop {
         Ok(())
     }
 
-    /// Watches the target that the model now shows. No key is read between the two steps.
+    /// Watches the target to which the model has switched. No key is read between the two switches.
     fn switch(&mut self) {
         let Some(Connecting {
             made: Some(connection),
@@ -548,7 +549,7 @@ fn target_info_of(
         Target::Context { name, .. } => name.clone(),
         Target::Pod => "in this pod".to_owned(),
         Target::Embedded { .. } => "embedded".to_owned(),
-        // The user knows the directory; the repository's name identifies it.
+        // The user knows the directory; the name of the repository's root is enough to identify it.
         Target::Repository { directory } => {
             let repository = connection.repository.as_ref();
             let root = repository.map_or(directory.as_path(), |found| found.tree.work().root());

@@ -1,4 +1,4 @@
-//! Performs effects in the background: one task each, whose answer comes back as an event.
+//! Performs effects in the background: each effect is one task, and its answer comes back as an event.
 
 mod commits;
 mod compare;
@@ -40,13 +40,13 @@ use crate::subjects::service::{self, Command, Confirmed, NotApplied, PlannedComm
 
 pub use commits::look;
 
-/// The pause before bowline asks the server again for the user name: the first and the longest one.
+/// The pauses before bowline asks the server again for the user name: the first pause, and the longest one.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// A connected target, on which effects are performed.
 pub struct Session {
-    /// The target.
+    /// The connection to the target.
     pub connection: Connection,
     /// The read model of the target.
     pub feed: Feed,
@@ -147,7 +147,8 @@ impl Runner {
         !self.running.is_empty()
     }
 
-    /// Starts to perform an effect; returns the effects that concern the terminal.
+    /// Starts to perform an effect. Returns the effect instead if it concerns the terminal or the connection, so
+    /// that the caller performs it.
     pub fn run(&mut self, effect: Effect) -> Option<Effect> {
         self.running
             .retain(|_, running| !running.task.is_finished());
@@ -256,9 +257,8 @@ async fn plan(
     let tell = |answer| {
         let _ = events.send(Event::Answer(ticket, answer));
     };
-    // The audit entry is written after its change, so check first that the cluster has the kind of audit
-    // entries.
-    // The change of a workload is recorded without it as well.
+    // The audit entry is written after its change, so check first that the cluster has the kind of audit entries.
+    // The change of a workload is recorded without this kind.
     let needed: &[_] = if command.is_named() {
         &[]
     } else {
@@ -407,8 +407,8 @@ async fn rights(
     answers.into_iter().flatten().collect()
 }
 
-/// Asks the server for the user name until it answers, and sends the name to the model. Also reports the
-/// state of the work tree, if the target has one. Aborting the returned task stops the question.
+/// Asks the server for the user name until the server answers, and sends the name to the model. Also reports the
+/// state of the work tree, if the target has one. To stop the questions, abort the returned task.
 pub fn introduce(session: &Arc<Session>, events: &UnboundedSender<Event>) -> JoinHandle<()> {
     commits::follow(session, events);
     let (session, events) = (session.clone(), events.clone());

@@ -1,7 +1,7 @@
-//! Any screen of a target without a terminal: for runbooks, tickets and documents.
+//! Draws any screen of a target without a terminal, for runbooks, tickets and documents.
 //!
-//! The screen is opened as a user opens it, by its name after `:`, so every screen that a user can type can
-//! be drawn. Nothing is confirmed, so nothing changes.
+//! The screen opens as for a user who types its name after `:`, so every screen that has a name can be drawn. No
+//! plan is confirmed, so nothing changes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +53,7 @@ pub enum Form {
 pub struct Wanted {
     /// The text that a user would type after `:`.
     pub screen: String,
-    /// Columns and rows.
+    /// The size of the screen: columns and rows.
     pub size: (u16, u16),
     /// The output format.
     pub form: Form,
@@ -84,7 +84,7 @@ pub enum ScreenshotError {
     Screen {
         /// The requested screen.
         screen: String,
-        /// The error.
+        /// The reason why the screen cannot be shown.
         why: String,
     },
     /// The target is too slow.

@@ -1,4 +1,5 @@
-//! Snapshot tests of screens: a fleet of fixed data at a fixed time, keys in, screen out.
+//! Snapshot tests of screens: a test presses keys on a fleet of fixed data at a fixed time, and compares the
+//! screen.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use jiff::Timestamp;
@@ -46,7 +47,7 @@ pub struct SnapshotTest {
     pub world: World,
     /// The model.
     pub model: Model,
-    /// All effects so far.
+    /// All effects that the model has requested so far.
     pub effects: Vec<Effect>,
     /// The current time.
     pub now: Timestamp,

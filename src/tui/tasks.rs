@@ -15,21 +15,21 @@ use crate::text::quoted;
 /// A confirmed action that continues in the background.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// The ticket of its request.
+    /// The ticket of the request that started the task.
     pub ticket: Ticket,
-    /// The requested action.
+    /// The command that the user confirmed.
     pub command: Command,
     /// The plan of the action.
     pub prepared: Box<PlannedCommand>,
-    /// The reason.
+    /// The reason that the user gave.
     pub reason: Option<String>,
     /// The time of the confirmation.
     pub since: Timestamp,
-    /// The target that it writes to.
+    /// The target that the task writes to.
     pub target: Target,
-    /// The state.
+    /// The state of the task.
     pub state: State,
-    /// The progress when the user left its target; None while the target is shown.
+    /// The progress at the time when the user left the target of the task; None while this target is shown.
     pub frozen: Option<(Progress, String)>,
 }
 
@@ -38,7 +38,7 @@ pub struct Task {
 pub struct Target {
     /// The name of the target.
     pub name: String,
-    /// The flags that select it.
+    /// The flags that select the target.
     pub address: Address,
     /// The directory of the repository; None for a server.
     pub repository: Option<String>,
@@ -72,11 +72,11 @@ pub enum State {
 /// A revision of a ReleasePin that a task created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rolling {
-    /// The ReleasePin; for a subject that is named with its kind, its row in the matrix.
+    /// The ReleasePin; for a subject whose name contains its kind, such as `deploy/web`, its row in the matrix.
     pub pin: Key,
     /// The uid of the ReleasePin; None until the read model shows a ReleasePin that the task created.
     pub uid: Option<Box<str>>,
-    /// The revision.
+    /// The number of the revision.
     pub revision: i64,
     /// The release that the revision made effective.
     pub release: String,
@@ -113,7 +113,8 @@ impl Rolling {
         world.pin(&self.pin).filter(is_it)
     }
 
-    /// Returns the reason why an undo would reverse another change than this revision; None if it would not.
+    /// Returns the reason why an undo would not reverse this revision but another change; None if it would reverse
+    /// it.
     pub fn overtaken(&self, world: &World) -> Option<String> {
         match (world.pin(&self.pin), self.pin(world)) {
             (Some(other), None) => Some(format!(
@@ -132,7 +133,7 @@ impl Rolling {
     }
 }
 
-/// Stores the final outcomes of revisions, because the read model does not keep them.
+/// Stores the final outcomes of rollouts, because the read model does not keep them.
 pub fn follow(tasks: &mut [Task], world: &World) {
     let shown = tasks.iter_mut().filter(|task| task.frozen.is_none());
     let states = shown.map(|task| &mut task.state);
@@ -174,11 +175,11 @@ pub fn arrive(tasks: &mut [Task], target_info: &TargetInfo) {
 pub struct Logged {
     /// The time.
     pub at: Timestamp,
-    /// The equivalent command lines, of bowline where they exist.
+    /// The equivalent command lines: of bowline, or of another program if bowline has none.
     pub bowline: Vec<String>,
     /// The kubectl commands that come closest; for a repository, git commands.
     pub kubectl: Vec<String>,
-    /// The outcome.
+    /// The outcome of the action.
     pub outcome: String,
 }
 

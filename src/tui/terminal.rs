@@ -66,7 +66,8 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Fails if the terminal of the program cannot show screens; changes nothing.
+    /// Returns the modes for the terminal of the program; fails if the terminal cannot show screens. Does not
+    /// change the terminal.
     pub fn check(term: &str, in_tmux: bool, mouse: bool) -> Result<Options, OpenError> {
         if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             return Err(OpenError::NotATerminal);

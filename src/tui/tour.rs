@@ -55,7 +55,7 @@ impl Seen<'_> {
         self.model.stack.len() == 1 && self.model.over.is_none()
     }
 
-    /// Returns whether the user's last action left the matrix in front.
+    /// Returns whether the matrix is in front and the user's last action did not ask for a diff.
     fn is_back(&self) -> bool {
         self.is_on_matrix() && self.tour.acted.is_some_and(|action| action != Action::Diff)
     }
@@ -387,7 +387,7 @@ pub fn view(sheet: &mut Sheet<'_>, model: &Model) {
     }
 }
 
-/// Returns the texts of the steps with their titles, for the table of texts.
+/// Returns the texts of the steps, each with the title of its step, for the test that checks all texts of bowline.
 #[cfg(test)]
 pub(super) fn texts() -> impl Iterator<Item = (String, String)> {
     STEPS.iter().flat_map(|step| {

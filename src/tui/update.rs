@@ -1,4 +1,4 @@
-//! From an event to the next state of the model and the effects. Pure: nothing here waits.
+//! Applies events to the model, and returns the effects. No function here waits or performs an effect.
 
 use crossterm::event::KeyEvent;
 use jiff::Timestamp;
@@ -30,7 +30,8 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
         Event::Mouse(mouse) => super::mouse::used(model, world, now, mouse, &mut effects),
         Event::World(touched) => {
             tasks::follow(&mut model.tasks, world);
-            // All screens follow, also hidden ones and those in the history: going there shows the present.
+            // All screens follow the read model, also hidden ones and those in the forward history, so that each
+            // screen is current when the user returns to it.
             each(model, world, now, &mut effects, |screen, turn| {
                 screen.touched(&touched, turn);
             });
@@ -42,7 +43,7 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
         Event::Answer(ticket, answer) => answered(model, world, now, ticket, answer, &mut effects),
         Event::Known(user) => {
             model.target_info.user = user;
-            // The user decides which rows are `mine`.
+            // The filter `mine` depends on the name of the user.
             each(model, world, now, &mut effects, |screen, turn| {
                 screen.touched(&[], turn);
             });
@@ -248,7 +249,7 @@ pub(super) fn say(model: &mut Model, now: Timestamp, level: Level, text: impl In
 }
 
 fn open(model: &mut Model, screen: Screen) {
-    // The notice belongs to the screen before.
+    // The notice is about the screen that was in front before.
     model.notice = None;
     model.forth.clear();
     model.stack.push(screen);
@@ -351,7 +352,7 @@ fn pasted(model: &mut Model, world: &World, now: Timestamp, text: &str, effects:
     }
 }
 
-/// Runs an action, on the front screen or globally.
+/// Runs an action on the front screen; if the screen does not handle the action, runs it for the whole program.
 pub(super) fn run(
     model: &mut Model,
     world: &World,
@@ -426,7 +427,7 @@ pub(super) fn run(
     }
 }
 
-/// Leaves the program, unless a write is running.
+/// Leaves the program, unless a write or a push is running.
 pub(super) fn quit(model: &mut Model, now: Timestamp, effects: &mut Vec<Effect>) {
     let writing = model
         .tasks

@@ -1,4 +1,4 @@
-//! The whole frame: header, front screen, prompts over it, footer.
+//! Draws the whole frame: header, front screen, prompts over it, footer.
 
 use jiff::{SignedDuration, Timestamp};
 use ratatui::buffer::Buffer;
@@ -48,7 +48,7 @@ pub fn view(
     view_noting(model, world, now, buffer).turns.get()
 }
 
-/// Draws the frame; returns its notes.
+/// Draws the frame; returns the links of the frame and the time at which a drawn label changes.
 pub fn view_noting(model: &Model, world: &World, now: Timestamp, buffer: &mut Buffer) -> Notes {
     let notes = Notes::default();
     let look = &model.look;
@@ -238,7 +238,7 @@ fn freshness(sheet: &Sheet<'_>, world: &World) -> (String, Role) {
     }
     match stale {
         None if !world.absent_kinds().is_empty() => match world.workloads().next() {
-            // The workloads of a cluster need nothing of bowline.
+            // bowline shows workloads even if its own kinds are not installed.
             Some(_) => ("live, bowline is not installed".to_owned(), Role::Muted),
             None => ("kinds missing".to_owned(), Role::Stale),
         },
@@ -275,7 +275,7 @@ fn crumbs(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let wide = |parts: &[(String, Role)]| -> usize {
         parts.iter().map(|(part, _)| text::width(part) + 2).sum()
     };
-    // The last total is the least important.
+    // Drop the last total first, because it is the least important.
     while wide(&parts) >= pen.room() && parts.pop().is_some() {}
     let gap = pen.room().saturating_sub(wide(&parts));
     pen.skip(u16::try_from(gap).unwrap_or_default());
@@ -298,7 +298,7 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         return;
     }
     let hints = model.front().hints();
-    // The help lists every key, so its key stays when others do not fit.
+    // The help lists every key, so the key of the help stays when other keys do not fit.
     let help = hints.iter().find(|(action, _)| *action == Action::Help);
     let help = help.filter(|_| is_wide).and_then(|(action, word)| {
         let keys = keymap.keys_for(modes, *action)?;

@@ -1,7 +1,7 @@
 //! Decides whether a change of the read model is visible on the front screen. An invisible change draws no
 //! frame: changes outside the window cost nothing.
 //!
-//! In doubt, a change is visible.
+//! If bowline cannot tell whether a change is visible, the change counts as visible.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::engine::world::feed::Touched;
 use crate::engine::world::{Freshness, Key, Source, World};
 use crate::subjects::release_pin::matrix::Columns;
 
-/// The parts of the last frame that a change of any object can alter.
+/// The parts of the last frame that a change of any object can alter, even of an object that has no visible row.
 #[derive(Debug, PartialEq)]
 pub struct Glimpse {
     sources: Vec<Freshness>,
@@ -38,7 +38,7 @@ struct Rows {
     next_expiry: Option<Timestamp>,
 }
 
-/// Returns the glimpse of the current frame.
+/// Returns the [`Glimpse`] of the current frame.
 pub fn glimpse(model: &Model, world: &World) -> Glimpse {
     let trail = model.stack.iter().map(Screen::title);
     Glimpse {

@@ -1,7 +1,8 @@
-//! The facts of a row that a filter checks, stored so that each key can filter a hundred thousand rows.
+//! The facts of a row that a filter checks, in a compact form, so that bowline can filter a hundred thousand rows
+//! after each key.
 //!
-//! One text per row holds the names, one per line; beside it stand a few bytes for each cell. Filtering looks
-//! nothing up in the read model: the facts are computed once, when the object changes.
+//! One text per row holds the names, one per line; a few bytes per cell hold the state of the cell. The facts are
+//! computed once, when the object changes: a filter reads nothing from the read model.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ use crate::subjects::release_pin::past::Recorded;
 use crate::subjects::release_pin::rows::{Pin, ReleaseRow, SnapshotRow};
 use crate::subjects::{self, workload};
 
-/// The largest size of a row's text in bytes; the rest of hostile names is cut off.
+/// The size limit of a row's text in bytes. Only hostile objects exceed it; further names are left out.
 const TEXT: usize = 16 * 1024;
 /// The largest length of one name in characters.
 const NAME: usize = 300;
@@ -24,7 +25,7 @@ const NAME: usize = 300;
 pub struct View<'a> {
     /// The read model.
     pub world: &'a World,
-    /// The environments.
+    /// The environments, one per column.
     pub columns: &'a Columns,
     /// The user that `mine` refers to.
     pub user: &'a str,
@@ -37,11 +38,12 @@ pub struct View<'a> {
 pub struct Facts {
     /// The names, one per line, the row's own name first.
     text: Box<str>,
-    /// The same in lower case; None if it is equal.
+    /// The text in lower case; None if the text has no capital letters.
     folded: Option<Box<str>>,
     places: Box<[Place]>,
     labels: Box<[Labels]>,
-    /// The label lines of all objects, each once: one search decides for most rows.
+    /// The label lines of all objects of the row, without duplicates. For most rows, one search in this text is
+    /// enough.
     all_labels: Box<str>,
     /// The values for sorting and counting.
     pub summary: RowSummary,
@@ -50,7 +52,7 @@ pub struct Facts {
 /// The values of a row for sorting and counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowSummary {
-    /// The worst health of its cells.
+    /// The worst health of the cells.
     pub worst: Health,
     /// Whether a cell is progressing.
     pub progressing: bool,
@@ -58,7 +60,7 @@ pub struct RowSummary {
     pub behind: u16,
     /// The number of held cells.
     pub held: u16,
-    /// The time of the last change, or of the creation.
+    /// The time of the latest change, or the time of the creation for releases and snapshots.
     pub changed: Option<Timestamp>,
     /// The size of the object in bytes.
     pub size: u64,
@@ -191,7 +193,7 @@ impl Facts {
             Some((pin, view.columns.position(&pin.environment)?))
         });
         for (pin, column) in pins {
-            // This release may become effective when a hold ends, or stop being effective.
+            // When a hold ends, this release may become effective, or may no longer be effective.
             builder.ends(&pin.holds, view.now);
             if pin.effective_release(view.now) != &*release.key.name {
                 continue;
@@ -359,7 +361,7 @@ impl Builder {
         self.ends(&pin.holds, view.now);
     }
 
-    /// Records the end of the next hold.
+    /// Records when the first of the active holds ends.
     fn ends(&mut self, holds: &[Hold], now: Timestamp) {
         let summary = &mut self.facts.summary;
         let ends = holds.iter().filter_map(|hold| Some(hold.until.as_ref()?.0));

@@ -23,7 +23,7 @@ pub struct Matcher {
     places: Vec<(bool, OfPlace)>,
 }
 
-/// A search in the text, and the columns whose names match it.
+/// A search in the text of a row, and the columns whose names match the search.
 #[derive(Clone, Debug)]
 struct Text {
     search: Search,

@@ -72,9 +72,9 @@ pub enum OfPlace {
     Health(Health),
     /// The cell has a fault.
     Fault,
-    /// The number of releases that the cell is behind.
+    /// The number of releases that the cell is behind the environment before.
     Behind(Relation, u16),
-    /// An active hold exists.
+    /// The cell has an active hold.
     Held,
     /// The effective release is marked bad.
     Bad,
@@ -87,15 +87,15 @@ pub enum OfPlace {
 /// A comparison of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// Equal.
+    /// The number is equal to the value of the term.
     Equal,
-    /// Greater.
+    /// The number is greater than the value of the term.
     More,
-    /// Greater or equal.
+    /// The number is greater than or equal to the value of the term.
     AtLeast,
-    /// Less.
+    /// The number is less than the value of the term.
     Less,
-    /// Less or equal.
+    /// The number is less than or equal to the value of the term.
     AtMost,
 }
 
@@ -182,8 +182,8 @@ pub fn words(text: &str) -> Read {
     words_but(text, &["re"])
 }
 
-/// Reads the words and expressions that a user searches for in a list whose rows have no fields. A field is
-/// a mistake.
+/// Reads the words and expressions that a user searches for in a list whose rows have no fields. A field such as
+/// `health:` is reported as a mistake.
 pub fn list_words(text: &str) -> Read {
     words_but(text, &read::FIELDS)
 }
@@ -204,7 +204,7 @@ fn words_but(text: &str, fields: &[&str]) -> Read {
         known if is_of_text(&known) => known.filter.terms,
         _ => vec![Term::new(Ask::Word(word.to_owned()))],
     };
-    // Only a field can be wrong; everything else is a word.
+    // Only a field can be a mistake; everything else is a word.
     let field = |word: &str| {
         let (name, _) = word.trim_start_matches('!').split_once(':')?;
         let known = fields.iter().find(|known| **known == name)?;
@@ -254,8 +254,8 @@ impl Filter {
         }
     }
 
-    /// Returns true only if this filter keeps no row that `other` drops; then only the rows that `other` kept
-    /// need a check. It may return false without need.
+    /// Returns true only if this filter keeps no row that `other` drops; then only the rows that `other` kept need
+    /// a check. False means that this is not certain.
     pub fn narrows(&self, other: &Filter) -> bool {
         let scope = |filter: &Filter| -> Vec<String> {
             let terms = filter.terms.iter().filter(|term| !term.negated);
@@ -266,8 +266,8 @@ impl Filter {
             scope.collect()
         };
         let denies_place = |term: &Term| term.negated && matches!(&term.ask, Ask::Place(_));
-        // A negated condition covers only the cells in scope: with another scope, this filter may keep rows
-        // that the other dropped.
+        // A negated condition covers only the cells in scope. If the scopes differ, this filter may keep rows that
+        // the other filter dropped.
         if scope(self) != scope(other) && other.terms.iter().any(denies_place) {
             return false;
         }
@@ -342,7 +342,7 @@ impl fmt::Display for Ask {
             Self::Place(OfPlace::Release(glob)) => {
                 write!(f, "release:{}", value(&glob.to_string()))
             }
-            // The keywords.
+            // The search for a keyword above has written these conditions.
             Self::Marked | Self::Place(_) => Ok(()),
         }
     }

@@ -9,9 +9,9 @@ use crate::subjects::release_pin::matrix::Health;
 /// The result of parsing a filter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Read {
-    /// The complete terms.
+    /// The terms that are complete.
     pub filter: Filter,
-    /// The first mistake.
+    /// The first mistake; None if there is no mistake.
     pub problem: Option<Problem>,
 }
 

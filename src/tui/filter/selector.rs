@@ -5,7 +5,7 @@ use memchr::memmem::Finder;
 
 use crate::engine::world::Labels;
 
-/// A selector, compiled to check many objects: each requirement is a search for label lines.
+/// A selector, compiled to check many objects: each requirement becomes a search for label lines.
 #[derive(Clone, Debug)]
 pub(super) struct Ready(Vec<(bool, Vec<Finder<'static>>)>);
 
@@ -23,7 +23,7 @@ impl Ready {
                 Wanted::NotEqual(value) => (false, vec![line(value)]),
                 Wanted::In(values) => (true, values.iter().map(line).collect()),
                 Wanted::NotIn(values) => (false, values.iter().map(line).collect()),
-                // A filter cannot contain these; no object matches.
+                // The parser of filters never returns these conditions.
                 Wanted::Greater(_) | Wanted::Less(_) | Wanted::Unknown => (true, Vec::new()),
             }
         });

@@ -15,12 +15,12 @@ use crate::tui::prompt::{Offer, Over, Prompt, PromptKind};
 use crate::tui::screens::{Screen, is_bad};
 use crate::tui::update::{fulfil, run};
 
-/// The number of names to try before the next key is handled.
+/// The number of names to search before bowline handles the next key.
 const PIECE: usize = 5_000;
 /// The number of results to show.
 const OFFERED: usize = 30;
 
-/// The screens by name.
+/// The screens that a jump can open, by name.
 const SCREENS: &[(&str, Action)] = &[
     ("matrix", Action::GoMatrix),
     ("releases", Action::GoReleases),
@@ -44,7 +44,7 @@ pub fn open(model: &mut Model, world: &World) {
     model.over = Some(Over::Prompt(Box::new(prompt)));
 }
 
-/// Changes the query.
+/// Changes the query of the jump prompt, and starts to search.
 pub fn ask(model: &mut Model, world: &World, text: &str) {
     if let Some(Over::Prompt(prompt)) = &mut model.over
         && let Some(jump) = &mut prompt.jump
@@ -55,7 +55,7 @@ pub fn ask(model: &mut Model, world: &World, text: &str) {
     }
 }
 
-/// Continues the search if it is not finished.
+/// Continues the search of the jump prompt if it is not finished.
 pub fn go_on(model: &mut Model, world: &World) {
     if let Some(Over::Prompt(prompt)) = &mut model.over
         && prompt.jump.as_ref().is_some_and(|jump| jump.is_busy())

@@ -49,16 +49,16 @@ type Rank = (Reverse<u32>, Kind, usize, Key);
 /// A search for a destination.
 pub struct Jump {
     goals: Vec<Goal>,
-    /// The components whose objects are not collected yet.
+    /// The components whose ReleasePins, releases and snapshots are not in `goals` yet.
     components: Vec<Key>,
     unowned: bool,
     namespace: Option<Arc<str>>,
     query: String,
     pattern: Pattern,
     matcher: Matcher,
-    /// The goals that fitted the previous query and must be tried again.
+    /// The indexes of the goals that matched the previous query and that must be tried again.
     again: Vec<u32>,
-    /// The number of the first goal that was never tried.
+    /// The index of the first goal that was never tried.
     fresh: u32,
     fits: Vec<u32>,
     best: Vec<(Rank, u32)>,
@@ -131,7 +131,7 @@ impl Jump {
         &self.query
     }
 
-    /// Changes the query; [`Jump::work`] does the search.
+    /// Changes the query; [`Jump::work`] runs the search.
     pub fn ask(&mut self, query: &str) {
         if query == self.query {
             return;
@@ -155,7 +155,7 @@ impl Jump {
         self.pattern = Pattern::parse(query, CaseMatching::Smart, Normalization::Smart);
     }
 
-    /// Collects and tries about `limit` names at most; returns whether more work is left.
+    /// Adds and tries at most about `limit` names; returns whether more work is left.
     pub fn work(&mut self, world: &World, limit: usize) -> bool {
         self.gather(world, limit);
         for _ in 0..limit {
@@ -172,7 +172,7 @@ impl Jump {
         self.is_busy()
     }
 
-    /// Returns whether work is left; until then [`Jump::best`] is provisional.
+    /// Returns whether work is left. While work is left, [`Jump::best`] may still change.
     pub fn is_busy(&self) -> bool {
         self.unowned
             || !self.components.is_empty()

@@ -33,7 +33,7 @@ impl<'t> Source<'t> {
         (table.into_inner(), errors)
     }
 
-    /// Returns the line of an offset.
+    /// Returns the file and the line of an offset.
     pub fn place(&self, offset: usize) -> Place {
         Place::of(self.name, self.text, offset)
     }
@@ -66,7 +66,8 @@ pub fn did_you_mean<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) ->
     }
 }
 
-/// Counts the letters to add, drop or change; long words are never similar.
+/// Counts the letters to add, drop or change; returns the largest number for a long word, so that no word is
+/// similar to it.
 fn distance(from: &str, to: &str) -> usize {
     const LONGEST: usize = 40;
     if from.len() > LONGEST {

@@ -1,13 +1,14 @@
-//! Keymaps as data: the footer, the help and the popup of chords come from them too.
+//! Keymaps as data: the keys and their actions. The footer, the help and the popup of chords use the same data.
 //!
 //! A keymap is a TOML file with one line per key and a description. The user's file overrides a built-in
 //! keymap. Faulty lines are reported and the valid lines still apply: a typing error must not keep anybody
 //! from a rollback.
 //!
-//! Keys are looked up in the modes of the screen in front, the most specific mode first: the matrix has
-//! `[Matrix, List, Global]`, other lists have `[List, Global]`, a diff has `[Diff, Global]`, a plan has
-//! `[Plan, Global]`, or `[Plan, Text]` after the user typed into its line, a refused plan has
-//! `[Plan, List, Global]`, and any other line has `[Text]`.
+//! Keys are looked up in the modes of the screen in front, the most specific mode first. The matrix has
+//! `[Matrix, List, Global]`, other lists have `[List, Global]`, a diff has `[Diff, Global]`. A plan has
+//! `[Plan, Global]`, a plan whose confirmation takes text `[Plan, Text]`, a refused plan `[Plan, List, Global]`.
+//! An object as text has `[Diff, List, Global]`, the help `[Text, Global]`, a prompt `[Text]`, a choice
+//! `[List, Global]`.
 
 pub mod file;
 mod key;
@@ -99,15 +100,15 @@ impl Keymap {
         }
     }
 
-    /// Looks up the pressed keys; an earlier mode overrides a later one.
+    /// Looks up the pressed keys; a binding of an earlier mode overrides one of a later mode.
     pub fn step(&self, modes: &[Mode], pressed: &[Key]) -> Step<'_> {
         let mut more: Vec<(Key, Option<Action>, &str)> = Vec::new();
         for mode in modes {
             match self.of(*mode).find(pressed) {
                 Found::Nothing => {}
                 Found::Leaf(leaf) if more.is_empty() => return Step::Run(leaf.action),
-                // A chord of an earlier mode continues, or a shorter binding of this mode would already have
-                // run.
+                // Either these keys start a chord of an earlier mode, which continues; or this mode binds a
+                // shorter sequence, which has run already.
                 Found::Leaf(_) | Found::Past => break,
                 Found::Branch(branch) => {
                     for (key, node) in branch.next() {
@@ -215,7 +216,8 @@ impl Keymap {
     }
 
     fn lay(&mut self, lines: Vec<read::Line>, faults: &mut Vec<Fault>) {
-        // All lines that unbind come first, in any order of the file, so that the new bindings find room.
+        // Lines that unbind come first, whatever their order in the file, so that they do not conflict with new
+        // bindings.
         let (unbinding, binding): (Vec<_>, Vec<_>) = lines
             .into_iter()
             .partition(|line| matches!(line.meaning, Meaning::Nothing));

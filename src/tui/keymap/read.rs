@@ -35,15 +35,15 @@ pub enum Problem {
     /// The base keymap does not exist.
     #[error("unknown base keymap `{name}`; the keymaps are {}", super::names().join(", "))]
     Base {
-        /// The written name.
+        /// The name in the file.
         name: String,
     },
     /// The mode does not exist.
     #[error("unknown mode `{word}`{nearest}; the modes are {}", modes())]
     Mode {
-        /// The written word.
+        /// The word in the file.
         word: String,
-        /// The most similar mode, as a question.
+        /// A question with the most similar mode (`did you mean`); empty if no mode is similar.
         nearest: String,
     },
     /// The value of a mode is not a list of lines.
@@ -57,9 +57,9 @@ pub enum Problem {
     /// A line has an unknown field.
     #[error("unknown field `{word}`{nearest}; a line has on, run and desc")]
     Field {
-        /// The written word.
+        /// The word in the file.
         word: String,
-        /// The most similar word, as a question.
+        /// A question with the most similar word (`did you mean`); empty if no word is similar.
         nearest: String,
     },
     /// A field is missing, or it is not a text.
@@ -76,9 +76,9 @@ pub enum Problem {
     /// The action does not exist.
     #[error("unknown action `{word}`{nearest}; the help lists all actions")]
     Action {
-        /// The written word.
+        /// The word in the file.
         word: String,
-        /// The most similar action, as a question.
+        /// A question with the most similar action (`did you mean`); empty if no action is similar.
         nearest: String,
     },
     /// The key is too easy to press by accident for an action that opens a plan.
@@ -86,9 +86,9 @@ pub enum Problem {
         "`{keys}` cannot open a plan: bind {action} to a capital letter, or to keys that end with one"
     )]
     Capital {
-        /// The keys.
+        /// The keys of the line.
         keys: String,
-        /// The action.
+        /// The action of the line.
         action: &'static str,
     },
     /// The key is a character that the user types in text.
@@ -96,27 +96,27 @@ pub enum Problem {
         "`{keys}` is a text character in this mode: bind {action} to a key with ctrl or alt, or to a named key"
     )]
     Typed {
-        /// The keys.
+        /// The keys of the line.
         keys: String,
-        /// The action.
+        /// The action of the line.
         action: &'static str,
     },
     /// Two lines of one mode bind the same keys.
     #[error("line {first} already binds `{keys}`; remove one of the two lines")]
     Twice {
-        /// The keys.
+        /// The keys of both lines.
         keys: String,
         /// The number of the first line.
         first: usize,
     },
-    /// The keys are the start of other keys, or the other way round.
+    /// Of two key sequences, one is the start of the other.
     #[error(
         "`{keys}` and `{other}` conflict in {mode}: one is the start of the other; choose other keys, or unbind the other with on = \"{other}\", run = \"none\""
     )]
     Begins {
-        /// The keys.
+        /// The keys of the line.
         keys: String,
-        /// The existing keys.
+        /// The keys that are bound already.
         other: String,
         /// The mode of both bindings.
         mode: &'static str,
@@ -124,9 +124,9 @@ pub enum Problem {
     /// The line unbinds keys that are not bound.
     #[error("`{keys}` has no binding in {mode} that could be removed; remove the line")]
     Unbound {
-        /// The keys.
+        /// The keys that have no binding.
         keys: String,
-        /// The mode.
+        /// The mode of the line.
         mode: &'static str,
     },
 }
@@ -143,7 +143,7 @@ fn modes() -> String {
 
 /// The effect of a line.
 pub(super) enum Meaning {
-    /// The keys are unbound.
+    /// The line unbinds the keys.
     Nothing,
     /// The keys run an action; the text is the description.
     Run(Action, String),
@@ -230,7 +230,7 @@ impl Lines {
         let mut first: HashMap<(Mode, Vec<Key>, bool), Place> = HashMap::new();
         let faults = &mut self.faults;
         self.lines.retain(|line| {
-            // One line may unbind a prefix while another binds the same key again.
+            // The same keys may stand in one line that unbinds them and in one line that binds them again.
             let unbinds = matches!(line.meaning, Meaning::Nothing);
             let same = (line.mode, line.keys.clone(), unbinds);
             let first = first.entry(same).or_insert_with(|| line.place.clone());

@@ -66,8 +66,8 @@ impl Branch {
         }
     }
 
-    /// Binds keys and replaces an existing binding of the same keys. Fails if one sequence is the start of
-    /// the other, and returns the other.
+    /// Binds keys, and replaces an existing binding of the same keys. If one of two sequences is the start of the
+    /// other, fails and returns the existing sequence.
     pub(super) fn bind(&mut self, keys: &[Key], leaf: Leaf) -> Result<(), String> {
         let Some((key, rest)) = keys.split_first() else {
             return Ok(());

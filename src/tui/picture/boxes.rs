@@ -1,8 +1,8 @@
 //! Box-drawing characters as shapes: the glyphs of an unknown font would leave gaps between cells.
 
-/// The width of a cell.
+/// The width of a cell, in units of the SVG.
 pub const WIDTH: u16 = 9;
-/// The height of a cell.
+/// The height of a cell, in units of the SVG.
 pub const HEIGHT: u16 = 18;
 
 /// The strokes from the middle of a cell: to the left, right, top, bottom; 0 is none, 1 light, 2 heavy.
@@ -11,7 +11,7 @@ type Arms = (u8, u8, u8, u8);
 /// The shape of a character.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Strokes of one width, as a path.
+    /// Strokes of one weight (1 is light, 2 is heavy), as the path of an SVG.
     Strokes(u8, String),
     /// A filled part of the cell: x, y, width, height.
     Block([String; 4]),
@@ -118,7 +118,8 @@ fn rounded(c: char, x: f32, y: f32) -> Option<String> {
     ))
 }
 
-/// The part of a cell that a block fills: left, top, width, height.
+/// Returns the part of a cell that a block character fills: left, top, width and height, as fractions of the cell;
+/// None for other characters.
 fn block(c: char) -> Option<[f32; 4]> {
     let eighth = |from: char| (c as u32 - from as u32 + 1) as f32 / 8.0;
     Some(match c {

@@ -22,7 +22,8 @@ const TITLE: u16 = 34;
 /// The baseline of text in a cell.
 const BASELINE: u16 = 14;
 
-/// Menlo and DejaVu Sans Mono have exactly the width 9 at this size; other fonts are spaced to it.
+/// In this size, the characters of Menlo and DejaVu Sans Mono have exactly the width 9. `textLength` stretches or
+/// narrows other fonts to this width.
 const FONT: &str = "14.95px \"DejaVu Sans Mono\",Menlo,\"Cascadia Mono\",Consolas,\"Liberation Mono\",ui-monospace,monospace";
 
 /// The colours that a theme leaves to the terminal.
@@ -36,7 +37,7 @@ pub struct Paper {
     pub palette: [[u8; 3]; 16],
 }
 
-/// A terminal with a dark background.
+/// The colours of a terminal with a dark background.
 pub const DARK: Paper = Paper {
     fg: [0xd8, 0xdb, 0xe2],
     bg: [0x16, 0x18, 0x1d],
@@ -60,7 +61,7 @@ pub const DARK: Paper = Paper {
     ],
 };
 
-/// A terminal with a light background.
+/// The colours of a terminal with a light background.
 pub const LIGHT: Paper = Paper {
     fg: [0x24, 0x29, 0x2f],
     bg: [0xfc, 0xfc, 0xfa],
@@ -106,7 +107,7 @@ impl Paper {
         [level(at / 36), level(at / 6 % 6), level(at % 6)]
     }
 
-    /// Returns the visible colours of text and background: swapped if reversed, paler if dim.
+    /// Returns the colours of text and background as the user sees them: swapped if reversed, paler if dim.
     fn seen(&self, look: Look) -> Seen {
         let mut fg = self.rgb(look.fg, self.fg);
         let mut bg = self.rgb(look.bg, self.bg);
@@ -128,7 +129,7 @@ struct Seen {
     line: [u8; 3],
 }
 
-/// Draws a buffer; with a title, inside a window frame.
+/// Draws a buffer as an SVG. If there is a title, draws a window frame around it.
 pub fn svg(buffer: &Buffer, paper: &Paper, title: Option<&str>) -> String {
     let mut drawing = Drawing {
         paper,
@@ -246,7 +247,7 @@ impl Drawing<'_> {
         let _ = write!(path, "M{} {at}H{}", from * WIDTH, to * WIDTH);
     }
 
-    /// Draws box-drawing characters; returns whether the character is one.
+    /// Draws a box-drawing character as a shape; returns false for other characters.
     fn shaped(&mut self, place: &Place<'_>, y: u16) -> bool {
         let colour = hex(self.paper.seen(place.look).fg);
         match boxes::shape(place.symbol.text, place.x, y) {
@@ -371,7 +372,8 @@ fn first<'a, 'b>(run: &'b [Place<'a>]) -> &'b Place<'a> {
     run.first().expect("BUG: a run that has a last has a first")
 }
 
-/// Extends a line to the right if it ends where the next one starts.
+/// Joins a horizontal line to the last path of `drawn`, if that path ends where the line starts; otherwise returns
+/// None.
 fn joined(drawn: &str, path: &str) -> Option<String> {
     let (start, to) = path.split_once('H')?;
     let (x, y) = start.strip_prefix('M')?.split_once(' ')?;

@@ -118,7 +118,7 @@ fn choose(
     }
 }
 
-/// Accepts the typed line or the chosen option.
+/// Plans the command of the chosen option.
 fn take(model: &mut Model, now: Timestamp, effects: &mut Vec<Effect>) {
     if let Some(Over::Choice(mut choice)) = model.over.take()
         && choice.chosen < choice.options.len()

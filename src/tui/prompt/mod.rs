@@ -20,19 +20,19 @@ pub enum Over {
 /// A line that the user types.
 #[derive(Debug)]
 pub struct Prompt {
-    /// The purpose.
+    /// The purpose of the prompt.
     pub kind: PromptKind,
     /// The typed text.
     pub line: TextArea<'static>,
     /// The completions, the best first.
     pub offers: Vec<Offer>,
-    /// The number of the chosen completion.
+    /// The index of the chosen completion; None if none is chosen.
     pub chosen: Option<usize>,
-    /// The mistake in the typed text.
+    /// The mistake in the typed text; None if there is no mistake.
     pub complaint: Option<String>,
     /// The position in the history of typed lines, counted from the newest; None for a new line.
     pub recalled: Option<usize>,
-    /// The earlier text, restored if the user cancels.
+    /// The text with which the prompt opened. A filter returns to this text if the user cancels.
     pub before: String,
     /// The running search of a jump prompt.
     pub jump: Option<Box<Jump>>,
@@ -65,16 +65,16 @@ pub enum PromptKind {
     Jump,
 }
 
-/// A completion.
+/// A completion, or a result of a jump prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// The inserted text.
+    /// The text that is inserted.
     pub text: String,
-    /// The description.
+    /// The description of the text; empty if the text needs none.
     pub about: String,
-    /// The destination, in a jump prompt.
+    /// The destination; None if the prompt is not a jump prompt.
     pub goal: Option<Goal>,
-    /// The positions of its characters that match the typed text.
+    /// The positions of the characters of `text` that match the typed text.
     pub fits: Vec<u32>,
 }
 
@@ -93,11 +93,11 @@ impl Offer {
 /// A choice between several options.
 #[derive(Debug)]
 pub struct Choice {
-    /// The question.
+    /// The question to the user.
     pub question: String,
-    /// The options, each with its action.
+    /// The options: their labels, and the commands that they plan.
     pub options: Vec<(String, Command)>,
-    /// The number of the chosen option.
+    /// The index of the chosen option.
     pub chosen: usize,
 }
 
@@ -132,7 +132,7 @@ impl Prompt {
         self.line = opened.line;
     }
 
-    /// Returns the symbol before the line.
+    /// Returns the text before the line that the user types.
     pub fn sign(&self) -> &'static str {
         match self.kind {
             PromptKind::Command => ":",

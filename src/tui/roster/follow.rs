@@ -1,4 +1,5 @@
-//! From the read model to rows: finds the rows that an event concerns, and updates them.
+//! Updates the rows after changes of the read model: finds the rows that an event concerns, and computes them
+//! again.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +41,7 @@ impl Roster {
         self.fill(columns, rows);
     }
 
-    /// Updates a component while a past time is shown: its health at that time may be known only now.
+    /// Updates a component of the past time that is shown: an event may have reported its health at that time.
     pub fn touch_past(&mut self, past: &Past, world: &World, moment: Timestamp, key: &Key) {
         let then = past.then(world, &self.columns, moment);
         let there = self.is_here(key) && then.has_component(key);
@@ -79,7 +80,7 @@ impl Roster {
     /// Applies one change of the read model; returns whether a row changed.
     pub fn touch(&mut self, world: &World, touched: &Touched, now: Timestamp) -> bool {
         let Some(key) = &touched.key else {
-            // Only a listing of a kind that the rows depend on can change them.
+            // The event is the listing of a whole kind: it changes rows only if they depend on this kind.
             if self.concerns(touched.source) {
                 self.rebuild(world, now);
             }
@@ -139,7 +140,7 @@ impl Roster {
         self.affected(world, &touched, key)
     }
 
-    /// Returns the time at which the next hold ends and changes a row.
+    /// Returns the time at which the next hold ends and changes a row; None if no hold ends.
     pub fn next_expiry(&self) -> Option<Timestamp> {
         self.expiries.first().map(|(at, _)| *at)
     }
@@ -195,8 +196,8 @@ impl Roster {
             _ => None,
         };
         let mut affected: BTreeSet<Key> = own.into_iter().collect();
-        // A ReleasePin's distance depends on its neighbours, and a release's environments depend on the
-        // ReleasePins.
+        // The number of releases that a ReleasePin is behind depends on the other ReleasePins of the component,
+        // and the environments of a release depend on all of them.
         if let Some(component) = component {
             match self.kind {
                 Kind::Pins => {
@@ -221,7 +222,7 @@ impl Roster {
         };
         let here = all.into_iter().filter(|key| self.is_here(key));
         let mut here: Vec<Key> = here.cloned().collect();
-        // Sorted slots: rows that are visited in sequence lie in sequence in memory.
+        // Sort the keys, so that rows that are visited one after another are next to each other in memory.
         here.sort_unstable();
         here
     }

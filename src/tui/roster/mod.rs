@@ -1,7 +1,8 @@
 //! The rows of a screen: sorted, filtered, counted and selected, for any number of rows.
 //!
-//! One changed object moves one row. All rows are sorted or filtered only when the user changes the order or
-//! the filter, or when a whole listing arrives. Drawing costs only the visible rows.
+//! If one object changes, only the rows that depend on it are computed and moved. All rows are sorted or filtered
+//! only when the user changes the order or the filter, or when a whole listing arrives. Drawing visits only the
+//! visible rows.
 
 mod follow;
 #[cfg(test)]
@@ -44,7 +45,7 @@ pub enum Sort {
     Behind,
     /// The largest number of held cells first.
     Held,
-    /// The largest first.
+    /// The largest object first.
     Size,
 }
 
@@ -104,7 +105,7 @@ impl Totals {
 /// One visible row.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'r> {
-    /// The object.
+    /// The object of the row.
     pub key: &'r Key,
     /// The values for sorting and counting.
     pub summary: &'r RowSummary,
@@ -131,7 +132,7 @@ pub struct Roster {
     columns: Columns,
     rows: Vec<Option<Row>>,
     free: Vec<Slot>,
-    /// The number of rows whose name has a kind.
+    /// The number of rows whose name has a kind, such as `deploy/web`.
     workloads: usize,
     slots: HashMap<Key, Slot>,
     /// All rows, sorted.
@@ -228,7 +229,7 @@ impl Roster {
     }
 }
 
-/// The smallest number of rows for which filtering starts a thread.
+/// The smallest number of rows that a thread filters; with fewer rows, fewer threads run.
 const SHARE: usize = 8 * 1024;
 
 /// Sort order and filter.
@@ -238,7 +239,7 @@ impl Roster {
         &self.filter
     }
 
-    /// Sets the filter. If it narrows the previous one, only the shown rows are checked.
+    /// Sets the filter. If the new filter narrows the previous one, checks only the shown rows.
     pub fn set_filter(&mut self, filter: Filter) {
         let narrows = filter.narrows(&self.filter);
         self.filter = filter;
@@ -277,7 +278,7 @@ impl Roster {
 
     /// Filters the shown rows.
     fn narrow(&mut self) {
-        // Few rows are looked up one by one; many rows are faster in the order of memory.
+        // For few rows, look up each row. For many rows, a pass over all rows in the order of memory is faster.
         if self.shown.len() > self.rows.len() / 16 {
             return self.sift(|row| row.shown);
         }
@@ -292,8 +293,8 @@ impl Roster {
         self.shown = shown;
     }
 
-    /// Filters the rows that `may` accepts, and hides the others. Large numbers use all cores, because the
-    /// user is typing.
+    /// Runs the filter on the rows that `may` accepts, and hides all other rows. Many rows are filtered on all
+    /// cores, because the user waits while typing.
     fn sift(&mut self, may: impl Fn(&Row) -> bool + Sync) {
         let Self {
             rows,
@@ -302,8 +303,7 @@ impl Roster {
             ..
         } = self;
         let (marked, may) = (&*marked, &may);
-        // Each thread has its own matcher: threads would contend for the scratch memory of a shared
-        // expression.
+        // Each thread has its own matcher: threads that share a regular expression wait for its scratch memory.
         let sift = |part: &mut [Option<Row>], matcher: Matcher| -> Vec<bool> {
             let rows = part.iter_mut().map(|row| {
                 let Some(row) = row else {
@@ -510,9 +510,9 @@ fn has_kind(key: &Key) -> bool {
     key.name.contains('/')
 }
 
-/// What the rows are.
+/// The kinds of the rows.
 impl Roster {
-    /// Returns whether a row is a workload: the name of such a row has its kind.
+    /// Returns whether at least one row is a workload. The name of a workload has its kind, such as `deploy/web`.
     pub fn has_workloads(&self) -> bool {
         self.workloads > 0
     }
@@ -614,8 +614,7 @@ impl Roster {
         }
     }
 
-    /// Moves the selection from a row that is no longer shown to the next shown row, or else to the last one
-    /// before it.
+    /// If the selected row is no longer shown, selects the next shown row, or else the last shown row.
     fn hand_over(&mut self) {
         let Some(slot) = self.selected.as_ref().and_then(|key| self.slots.get(key)) else {
             return;

@@ -1,4 +1,4 @@
-//! Work on a repository: prepares it for a plan, pushes a branch, and watches the state of the work tree.
+//! Prepares a repository for a plan, pushes a branch, and watches the state of the work tree.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,7 +26,8 @@ impl From<NotCommitted> for Refused {
     }
 }
 
-/// Prepares the repository for a plan; returns a note about leftovers that were removed.
+/// Prepares the repository for a plan: reads all files, and cleans up after an interrupted action. Returns a
+/// message about this action; None if there was none.
 pub(super) async fn begin(session: &Session, command: &Command) -> Result<Option<String>, Refused> {
     match Commits::of(&session.connection) {
         Some(commits) => Ok(commits.begin(command.before_plan(), false).await?),

@@ -51,7 +51,8 @@ type Stored = (Vec<ReleasePin>, Vec<AuditEntry>, Vec<Finding>);
 async fn stored(session: &Session) -> Result<Stored, kube::Error> {
     let (client, namespace) = (&session.connection.client, &session.connection.namespace);
     let pins: Api<ReleasePin> = Api::namespaced(client.clone(), namespace);
-    // ReleasePins first: an entry follows its change, so the other order would miss more entries.
+    // Read the ReleasePins before the entries. An entry is written after its change, so the other order would miss
+    // the entries of more changes.
     let pins = pages::all(&pins, ListParams::default(), PAGE).await?;
     let resource = ApiResource::erase::<AuditEntry>(&());
     let entries: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);

@@ -76,7 +76,7 @@ enum Standing {
 }
 
 impl State {
-    /// Requests the audit trail.
+    /// Opens the screen, and requests the audit trail.
     pub fn open(ticket: Ticket, now: Timestamp, effects: &mut Vec<Effect>) -> Self {
         effects.push(Effect::Record(ticket));
         Self {
@@ -90,7 +90,8 @@ impl State {
         }
     }
 
-    /// Writes the filtered timeline of a period to a file, now or after the audit trail is read.
+    /// Returns the effect that writes a timeline to a file: the rows of a period that the filter keeps. If the
+    /// audit trail is not read yet, returns None, and the screen writes the file after the reading.
     pub fn export(
         &mut self,
         path: PathBuf,

@@ -1,4 +1,4 @@
-//! The effect of a garbage collection: all releases and snapshots, whether they can be deleted, and why not.
+//! The preview of a garbage collection: all releases and snapshots, whether they can be deleted, and why not.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -29,16 +29,16 @@ const COLUMNS: &[Column] = &[
     Column::new("WHY", 16, 90),
 ];
 
-/// The candidates for collection at a given time.
+/// The objects that a garbage collection at a given time would delete or keep.
 #[derive(Debug)]
 pub struct State {
     rows: Rows<Found>,
     sums: Sums,
-    /// The reason why there is no result.
+    /// The reason why there is no result; None if there is a result.
     refused: Option<String>,
     /// The time of the computation.
     at: Timestamp,
-    /// Whether an object has changed since.
+    /// Whether an object has changed since the computation.
     stale: bool,
     /// Whether to show only the objects that would be deleted.
     going: bool,
@@ -51,7 +51,7 @@ struct Found {
     made: Timestamp,
 }
 
-/// Number and total size in bytes of the objects that go and of those that stay.
+/// The number and the total size in bytes, of the objects that would be deleted and of those that would stay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sums {
     goes: (usize, u64),
@@ -68,7 +68,7 @@ enum By {
 }
 
 impl State {
-    /// Computes the candidates for collection.
+    /// Computes which objects a garbage collection would delete now.
     pub fn open(world: &World, target_info: &TargetInfo, now: Timestamp) -> Self {
         let mut state = Self {
             rows: Rows::default(),

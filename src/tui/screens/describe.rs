@@ -25,10 +25,10 @@ pub struct State {
     namespace: String,
     ticket: Ticket,
     text: Text,
-    /// The first visible line.
+    /// The index of the first visible line.
     top: usize,
     filter: Filter,
-    /// The lines that match the search.
+    /// The numbers of the lines that match the search.
     found: Vec<usize>,
     /// The position of the current match in `found`.
     hit: usize,
@@ -243,7 +243,7 @@ impl State {
     }
 }
 
-/// Splits a line of YAML after its key; None if it has no key.
+/// Splits a line of YAML into the key, with its colon, and the rest; None if the line has no key.
 fn key(line: &str) -> Option<(&str, &str)> {
     let bare = line.trim_start_matches([' ', '-']);
     let indent = line.len() - bare.len();
@@ -257,7 +257,8 @@ fn key(line: &str) -> Option<(&str, &str)> {
     is_name.then(|| line.split_at(indent + length + 1))
 }
 
-/// Finds the lines that name a commit below its repository; returns the web addresses of the commits.
+/// Finds the lines that name a commit, below a line that names its repository. Returns the web addresses of the
+/// commits, by line.
 fn commits(lines: &[String]) -> BTreeMap<usize, String> {
     let value = |line: &str, name: &str| {
         let (key, value) = key(line)?;

@@ -1,6 +1,7 @@
 //! The diff: the objects of two sides, side by side or unified.
 //!
-//! It shows a snapshot: the state at the time of the reading. Secrets are masked before they come here.
+//! The screen shows the state at the time of the reading and does not follow later changes. The reader masks
+//! Secrets before this module gets the objects.
 
 mod rows;
 mod view;
@@ -30,7 +31,7 @@ const SHIFT: usize = 16;
 pub struct State {
     /// The requested comparison; None if the caller passed a finished one, which cannot be read again.
     asked: Option<Compared>,
-    /// The component and the environment.
+    /// The component and the environment of the comparison; None for two releases.
     place: Option<Place>,
     ticket: Ticket,
     /// Whether noise is shown.
@@ -143,7 +144,7 @@ impl State {
         }
     }
 
-    /// Says that both sides were effective at a past time.
+    /// Records that both sides were effective at a past time.
     pub fn at_past(self, at: Timestamp) -> Self {
         Self {
             as_of: Some(at),
@@ -301,7 +302,7 @@ impl State {
             return;
         };
         self.cursor = row;
-        // A row that scrolls into view gets some rows around it.
+        // If the row was not visible, show some rows before it too.
         if !(self.first..self.first + page).contains(&row) {
             self.first = row.saturating_sub(page / 3);
         }
@@ -353,7 +354,7 @@ impl State {
         self.ask(turn);
     }
 
-    /// Computes the rows for a size, unless the layout is the same.
+    /// Computes the rows again if a new size of the screen changes the layout.
     fn lay_out(&mut self, size: (u16, u16)) {
         let split = frame(size, self.split).split;
         if let Stage::Shown(shown) = &mut self.stage
@@ -368,7 +369,7 @@ impl State {
         }
     }
 
-    /// Keeps the cursor on a row, and the row visible.
+    /// Keeps the cursor within the rows, and scrolls so that its row is visible.
     fn follow(&mut self, size: (u16, u16)) {
         let Stage::Shown(shown) = &self.stage else {
             return;

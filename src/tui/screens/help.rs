@@ -1,5 +1,5 @@
-//! The help: all keys of the screen that it was opened from, and all commands. Typing narrows the list; enter
-//! runs the selected line.
+//! The help: all commands, and all keys of the screen from which the user opened the help. Typing narrows the
+//! list; enter runs the selected line.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -189,7 +189,7 @@ impl State {
         }
     }
 
-    /// Returns the typed search, for the line under the header.
+    /// Returns the name of the screen and the number of found lines, for the line under the header.
     pub fn totals(&self) -> Vec<(String, Role)> {
         vec![
             (format!("of the {} screen", self.of), Role::Muted),

@@ -133,7 +133,7 @@ impl History {
         }
     }
 
-    /// Returns whether changed objects belong to this subject.
+    /// Returns whether changed objects may belong to this subject.
     pub fn concerns(&self, touched: &[Touched]) -> bool {
         let is_own = |one: &Touched| {
             one.source == Source::RELEASE_PINS

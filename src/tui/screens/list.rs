@@ -37,7 +37,7 @@ pub struct State {
     roster: Roster,
     /// Whether the second set of columns is shown.
     other: bool,
-    /// The time of the last event; later, holds may have expired.
+    /// The time of the last event. Holds may have expired since then.
     now: Timestamp,
     /// The first row of the last frame, so that the window scrolls only when necessary.
     first: Cell<usize>,
@@ -320,7 +320,8 @@ impl State {
         Handled::Yes
     }
 
-    /// Deploys the selected release into a first environment, or rolls an environment back to it.
+    /// Plans to deploy the selected release into a first environment, or to roll an environment back to this
+    /// release.
     fn bring(&self, action: Action, turn: &mut Turn<'_>) -> Handled {
         let Some(release) = self
             .roster

@@ -50,7 +50,7 @@ pub struct State {
     placed: bool,
     /// The changes that made releases effective, or why they cannot be read.
     made: HashMap<Effective, Result<Made, String>>,
-    /// The open request for such a change.
+    /// The open request for the change that made a release effective.
     asking: Option<(Ticket, Effective)>,
     /// The ReleasePins that somebody changed recently, with the time.
     recent: HashMap<Key, Timestamp>,
@@ -61,8 +61,8 @@ pub struct State {
     reading: Option<travel::Reading>,
 }
 
-/// A release that is effective in a ReleasePin: its uid, its generation, the release, and whether a GitOps
-/// tool owns it.
+/// The effective release of a ReleasePin: the uid and the generation of the ReleasePin, the release, and whether a
+/// GitOps tool owns the ReleasePin.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Effective {
     uid: Box<str>,
@@ -240,8 +240,8 @@ impl State {
         self.ask_cause(turn, false);
     }
 
-    /// Drops the results without a recorded cause for ReleasePins that changed: a controller writes the
-    /// missing audit entries before it writes the status.
+    /// Forgets the unknown causes of ReleasePins that changed, so that they are requested again: a controller may
+    /// have written the missing audit entries.
     fn forget_unknown_causes(&mut self, touched: &[Touched], world: &World) {
         let pins = touched
             .iter()
@@ -254,7 +254,8 @@ impl State {
             .retain(|of, made| is_known(made) || !uids.contains(&*of.uid));
     }
 
-    /// Places the cursor on the worst cell in production; again until all data is loaded.
+    /// Places the cursor on the worst cell in production. Until all data is loaded, each change places the cursor
+    /// again.
     fn place_cursor(&mut self, world: &World) {
         let Some(roster) = &mut self.roster else {
             return;
@@ -314,8 +315,8 @@ impl State {
         self.ask_cause(turn, false);
     }
 
-    /// Requests the change that made the selected release effective, unless it is known. After a failure,
-    /// only a key requests it again.
+    /// Requests the change that made the selected release effective, unless it is known. `again` also repeats a
+    /// request that failed.
     fn ask_cause(&mut self, turn: &mut Turn<'_>, again: bool) {
         let here = self.travel.is_none() && !self.closed;
         let Some(place) = self.place().filter(|_| here) else {

@@ -1,7 +1,7 @@
 //! The screens: each has a state, handles actions, and draws itself.
 //!
 //! A screen knows the read model and the answers to its requests; it sends requests to the model through its
-//! [`Turn`]. Screens know each other only by the names that they open.
+//! [`Turn`]. A screen knows another screen only to open it.
 
 pub mod audit;
 pub mod collect;
@@ -75,9 +75,9 @@ pub enum Screen {
 /// Whether a screen handled an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handled {
-    /// The screen handled it.
+    /// The screen handled the input.
     Yes,
-    /// The screen ignores it.
+    /// The screen ignored the input.
     No,
 }
 
@@ -103,7 +103,7 @@ impl Screen {
         }
     }
 
-    /// Returns the modes in which its keys are looked up, in this order.
+    /// Returns the modes in which the keys of the screen are looked up, in this order.
     pub fn modes(&self) -> &'static [Mode] {
         match self {
             Self::Matrix(_) => &[Mode::Matrix, Mode::List, Mode::Global],
@@ -136,7 +136,8 @@ impl Screen {
     /// Returns the keys and labels of the footer, the most important first.
     pub fn hints(&self) -> Cow<'static, [(Action, &'static str)]> {
         let hints: &'static [(Action, &'static str)] = match self {
-            // Plans start from the present, so the footer of the past lists only keys that show more of it.
+            // Plans are possible only in the present, so the footer of a past time lists only keys that show more
+            // of the past.
             Self::Matrix(state) if state.as_of().is_some() => &[
                 (Action::StepBack, "previous change"),
                 (Action::StepForth, "next change"),

@@ -43,13 +43,13 @@ use crate::tui::tasks::{self, Task};
 /// A plan, from the request to the outcome.
 #[derive(Debug)]
 pub struct State {
-    /// The requested action.
+    /// The command to plan.
     pub command: Command,
-    /// The ticket of its requests.
+    /// The ticket of the requests of this plan.
     pub ticket: Ticket,
-    /// The time at which it was opened.
+    /// The time of the latest request for the plan.
     pub opened: Timestamp,
-    /// The state.
+    /// The state of the plan.
     pub stage: Stage,
     /// The number of lines by which the changes are scrolled.
     pub scroll: usize,
@@ -57,13 +57,13 @@ pub struct State {
     pub dropped: Dropped,
     /// Whether the terminal has shown the plan.
     drawn: bool,
-    /// Whether the terminal has shown the changes.
+    /// Whether the terminal has shown the differences.
     shown: bool,
     /// The facts of the plan that no longer hold, and who changed them.
     pub stale: Vec<String>,
     /// The time of the last check of the facts of a garbage collection: a check reads every release.
     checked: Option<Timestamp>,
-    /// Whether an object has changed since the check.
+    /// Whether a check of the facts is due after the pause.
     late: bool,
     /// The text that the user typed before the plan was made again.
     typed: String,
@@ -78,7 +78,7 @@ pub struct State {
 pub enum Stage {
     /// bowline is making the plan.
     Planning,
-    /// There is no plan.
+    /// There is no plan; the value says why.
     Refused(Refused),
     /// The plan waits for its confirmation.
     Asking(Box<PlannedCommand>, Shown, Box<ConfirmationLine>),
@@ -135,7 +135,7 @@ impl State {
         }
     }
 
-    /// Returns the modes in which its keys are looked up.
+    /// Returns the modes in which the keys of the plan are looked up.
     pub fn modes(&self) -> &'static [Mode] {
         match &self.stage {
             Stage::Asking(_, _, confirmation) if confirmation.takes_text() => {
@@ -304,7 +304,7 @@ impl State {
         turn.requests.push(ScreenRequest::Close);
     }
 
-    /// Returns the given reason, or the reason typed so far.
+    /// Returns the reason of the confirmed plan, or the reason that the user has typed so far.
     fn typed_reason(&self) -> Option<String> {
         match &self.stage {
             Stage::Asking(_, _, confirmation) => {

@@ -1,4 +1,5 @@
-//! The changes around the start of an incident: those before it, the closest first, then those after it.
+//! The changes around the start of an incident: first the changes before the start, then the changes after it. The
+//! changes before the start are sorted: the closest one is first.
 
 use jiff::Timestamp;
 
@@ -42,7 +43,7 @@ pub struct State {
 }
 
 impl State {
-    /// Requests the audit trail.
+    /// Opens the screen, and requests the audit trail.
     pub fn open(start: Timestamp, ticket: Ticket, effects: &mut Vec<Effect>) -> Self {
         effects.push(Effect::Record(ticket));
         Self {
@@ -165,7 +166,7 @@ impl State {
         if suspects.is_empty() {
             return;
         }
-        // The table may not have room for the full text.
+        // Show the full text of the selected change here, because the table may not have room for it.
         let mut top = 1;
         if let Some(selected) = suspects.get(self.selected) {
             let happened = what(selected, scene.world, sheet.glyphs.arrow);

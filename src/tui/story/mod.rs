@@ -1,6 +1,6 @@
-//! Stories: keys in, screen out, on a real embedded store with the real runner.
+//! Stories: tests that press keys and check the screen, on a real embedded store with the real runner.
 //!
-//! A story continues when the expected text is on the screen; nothing in it sleeps.
+//! A story waits until the expected text is on the screen; it never waits for a fixed time.
 
 mod collect;
 mod deploy;
@@ -293,7 +293,7 @@ impl Story {
         self.directory.path().join(name)
     }
 
-    /// Another user changes the release of a ReleasePin, without any check.
+    /// Changes the release of a ReleasePin as another user, without any check.
     pub async fn meanwhile(&self, user: &str, pin: &str, release: &str) {
         let other = self.somebody(user).await;
         let pins: Api<ReleasePin> = Api::default_namespaced(other.client);

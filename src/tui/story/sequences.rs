@@ -2,8 +2,9 @@
 //! sequence, the UI shows exactly the content that a fresh program shows on the same store, and every skipped
 //! frame would have been identical to the frame before.
 //!
-//! Each sequence follows from its seed. `BOWLINE_FULL=1 cargo test --lib story::sequences -- --nocapture`
-//! runs 500 of them; `BOWLINE_SEED=N` runs only that one and prints its steps.
+//! The seed of a sequence determines all its steps.
+//! `BOWLINE_FULL=1 cargo test --lib story::sequences -- --nocapture` runs 500 sequences; `BOWLINE_SEED=N` runs
+//! only the sequence of this seed and prints its steps.
 
 mod steps;
 
@@ -468,7 +469,7 @@ impl Walk {
         fresh.tell(Event::Tick);
     }
 
-    /// Waits until both show the same: the watches of two programs deliver at different times.
+    /// Waits until both programs show the same: their watches deliver at different times.
     async fn same(&mut self, fresh: &mut Walk, what: &str, seed: u64, steps: &[Step]) {
         let deadline = tokio::time::Instant::now() + AGREE;
         loop {

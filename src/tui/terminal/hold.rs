@@ -1,7 +1,7 @@
 //! The global state that restores the terminal.
 //!
-//! A panic hook and a signal handler must find it, because neither can ask the event loop. The first caller
-//! restores the terminal; a second call does nothing.
+//! A panic hook and a signal handler must find this state, because neither can ask the event loop. The first
+//! caller restores the terminal; a second call does nothing.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, Once, PoisonError};
@@ -58,7 +58,7 @@ impl Hold {
         entered
     }
 
-    /// Restores the terminal for some time.
+    /// Restores the terminal until [`Hold::take_again`].
     pub fn give_back(&mut self) {
         restore();
     }

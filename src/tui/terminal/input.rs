@@ -132,7 +132,8 @@ impl Events {
     }
 }
 
-/// Separates the answer about the background from keys: `alt-]`, `11;rgb:...`, and `alt-\` or `ctrl-g`.
+/// Separates the answer about the background from keys. The answer arrives as the keys of `alt-]`, then
+/// `11;rgb:...`, then `alt-\` or `ctrl-g`.
 #[derive(Default)]
 struct Answers {
     asked: bool,
@@ -184,14 +185,14 @@ impl Answers {
         }
     }
 
-    /// It was not an answer: pass the keys on.
+    /// Passes the held keys on, because they are not an answer.
     fn release(&mut self, into: &mut VecDeque<Input>) {
         into.extend(self.held.drain(..).map(Input::Key));
         self.text.clear();
     }
 }
 
-/// Of consecutive sizes and mouse positions, only the newest is kept.
+/// Adds an input to the waiting ones. Of several sizes and of consecutive mouse moves, only the newest stays.
 fn push(event: Event, into: &mut VecDeque<Input>) {
     let input = match event {
         Event::Key(key) => Input::Key(key),
@@ -269,12 +270,12 @@ mod tests {
             ("^]11;rgb:1e1e/1e1e/2e2e^\\", "<30,30,46>"),
             ("^]11;rgb:ff/ff/ff\x07", "<255,255,255>"),
             ("j^]11;rgba:0/0/0/f^\\k", "j<0,0,0>k"),
-            // The user typed it: the last key cannot be part of an answer.
+            // The user typed these keys: the last key cannot be part of an answer.
             ("^]x", "^]x"),
             ("^]11x", "^]11x"),
             ("^]11;rgb:zz", "^]11;rgb:zz"),
             ("^]11;rgb:1/2^\\", "^]11;rgb:1/2^\\"),
-            // There is only one answer; a second one is keys.
+            // There is only one answer; the keys of a second answer are passed on.
             ("^]11;rgb:0/0/0\x07^]j", "<0,0,0>^]j"),
         ] {
             assert_eq!(told(typed(keys)), expected, "{keys:?}");

@@ -1,4 +1,4 @@
-//! Links, which a grid of cells cannot hold: a screen passes them beside its cells.
+//! Links. The cells of a frame cannot hold links, so a screen passes them separately.
 //!
 //! If a link appears, moves or disappears, its cells are written again, even if their text stays the same.
 
@@ -6,7 +6,8 @@ use std::ops::Range;
 
 use ratatui::layout::Rect;
 
-/// Some terminals treat longer addresses as an attack, others do not open them.
+/// The largest length of an address in bytes. Some terminals treat a longer address as an attack, others do not
+/// open it.
 const LONGEST: usize = 2048;
 
 /// Cells that open an address on a click.

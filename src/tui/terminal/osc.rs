@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::text;
 
-/// xterm and tmux silently drop longer sequences.
+/// The largest length of an encoded text in bytes. xterm and tmux silently drop a longer sequence.
 const LONGEST_COPY: usize = 74_994;
 
 /// The longest string that GNU screen passes on.

@@ -30,7 +30,7 @@ const END: &[u8] = b"\x1b[?2026l";
 /// The links of the current frame, set before its cells are written.
 pub type Links = Arc<Mutex<Vec<Link>>>;
 
-/// The position of the cursor; an unknown part must be written before the next cell.
+/// The position of the cursor. A part is None if it is unknown: it must be written before the next cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Cursor {
     column: Option<u16>,

@@ -237,7 +237,7 @@ fn table(frame: &mut Frame<'_>, selected: u16) {
     }
 }
 
-/// The number of bytes that ratatui's own backend writes for the same two frames.
+/// Returns the number of bytes that ratatui's own backend writes for the same two frames.
 fn as_crossterm_writes() -> usize {
     let frame = |selected| {
         let mut terminal =
@@ -293,7 +293,7 @@ fn style() -> impl Strategy<Value = Style> {
 type Written = Vec<(u16, u16, String, Style)>;
 
 fn frames() -> impl Strategy<Value = Vec<Written>> {
-    // Without wide characters that half cover another: terminals differ there.
+    // No wide characters that cover half of another character: terminals differ in this case.
     let narrow = prop_oneof!["[a-z ]{1,12}", "[ ]{1,9}", "[─│ü●é]{1,6}"];
     let narrow = (0u16..24, 0u16..4, narrow, style());
     let wide = (0u16..12, 4u16..6, "(界|──|  ){1,6}", style());
@@ -341,7 +341,7 @@ proptest! {
                 if cell.symbol() != " " {
                     prop_assert_eq!(shown.fgcolor(), as_vt100(cell.fg), "at {}", at);
                     prop_assert_eq!(shown.italic(), has(Modifier::ITALIC));
-                    // vt100 stores only one of the two.
+                    // vt100 stores only one of bold and dim.
                     if has(Modifier::BOLD) != has(Modifier::DIM) {
                         prop_assert_eq!(shown.bold(), has(Modifier::BOLD), "at {}", at);
                         prop_assert_eq!(shown.dim(), has(Modifier::DIM), "at {}", at);

@@ -1,7 +1,7 @@
 //! Changes the style of a terminal with as few bytes as possible.
 //!
-//! Every change is one sequence. If removing attributes one by one is longer than a reset, it resets. Only
-//! SGR sequences are written here, with nothing but digits, `;` and `:` in them.
+//! Every change is one sequence. If a reset is shorter than removing the attributes one by one, the sequence
+//! resets first. This module writes only SGR sequences, with nothing but digits, `;` and `:` in them.
 
 use ratatui::buffer::Cell;
 use ratatui::style::{Color, Modifier};
@@ -157,7 +157,8 @@ fn colour(colour: Color, target_info: TargetInfo) -> String {
     }
 }
 
-/// With colons: a terminal that does not know underline colours skips the whole parameter.
+/// Returns the parameter for the colour of the underline. It has colons, so that a terminal that does not know
+/// underline colours skips the whole parameter.
 fn line_colour(colour: Color) -> String {
     match colour {
         Color::Rgb(red, green, blue) => format!("58:2::{red}:{green}:{blue}"),

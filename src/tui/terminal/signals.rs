@@ -1,7 +1,7 @@
 //! Signals: those that end the program, those that stop it, and SIGABRT.
 //!
-//! A separate thread handles them, so that the terminal is restored even if the event loop hangs. The event
-//! loop gets the signal first: it has two seconds to end in order.
+//! A separate thread handles them, so that the terminal is restored even if the event loop hangs. The event loop
+//! gets the signal first, and has two seconds to end the program.
 
 use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::OwnedFd;
@@ -86,8 +86,8 @@ pub fn end_by(signal: i32) {
 
 /// Makes an aborting thread wait inside its own signal handler until the terminal is restored.
 ///
-/// A signal handler can do little more than write to a pipe, and the process is gone when it returns. So the
-/// pipe is full: the write blocks until [`open_gate`] makes room.
+/// A signal handler can do little more than write to a pipe, and the process ends when the handler returns. So the
+/// pipe is full: the write of the handler blocks until [`open_gate`] makes room.
 fn gate_of_abort() -> io::Result<PipeReader> {
     let (reader, mut writer) = io::pipe()?;
     pipe::register(SIGABRT, OwnedFd::from(writer.try_clone()?))?;
@@ -103,8 +103,8 @@ fn open_gate(mut gate: &PipeReader) {
     let _ = gate.read(&mut [0; 64 * 1024]);
 }
 
-/// Returns whether a shell could continue the program: one in the same session that is not stopped together
-/// with it.
+/// Returns whether a shell could continue the program: a shell in the same session that is not stopped together
+/// with the program.
 ///
 /// In a container, the session or the group may come from outside and then has the number 0. That is why
 /// these are plain numbers, not process ids, which cannot be 0.
@@ -122,7 +122,7 @@ pub fn can_be_continued() -> bool {
 
 /// Stops the program and its process group until the shell continues it.
 ///
-/// bowline catches SIGTSTP; this does what SIGTSTP would do by default.
+/// bowline catches SIGTSTP; this function does what SIGTSTP does by default.
 pub fn stop() -> io::Result<()> {
     Ok(kill_current_process_group(rustix::process::Signal::STOP)?)
 }

@@ -36,7 +36,7 @@ impl Symbol<'_> {
                 is_certain: false,
             };
         }
-        // Latin letters, lines and blocks.
+        // All terminals agree on the width of Latin letters, lines and blocks.
         let certain = |c: char| matches!(c, ' '..='\u{2ff}' | '\u{2500}'..='\u{259f}');
         Symbol {
             text: symbol,

@@ -47,7 +47,7 @@ pub(super) fn parse(text: &str) -> Option<Color> {
     named.map(|(_, colour)| colour)
 }
 
-/// Returns a colour of the terminal's 256 by its number.
+/// Returns the colour with this number among the 256 colours of a terminal.
 pub(super) fn numbered(number: u8) -> Color {
     let own = ANSI.get(usize::from(number));
     own.map_or(Color::Indexed(number), |(_, colour)| *colour)

@@ -133,7 +133,7 @@ impl Theme {
         (Self::default(), faults)
     }
 
-    /// Returns the name.
+    /// Returns the name of the theme.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -151,8 +151,8 @@ impl Theme {
         if self.depth <= Depth::Ansi16 {
             return role.patch(target_info);
         }
-        // A badge keeps its own background. The background of the whole screen does not count as one, and the
-        // terminal's default text colour may not be readable on another background.
+        // A badge keeps its own background; the background of the whole screen is not a badge. The terminal's
+        // default text colour is dropped, because it may not be readable on another background.
         role.bg = role.bg.filter(|bg| Some(*bg) != paper);
         role.fg = role.fg.filter(|fg| *fg != Color::Reset);
         target_info.patch(role)

@@ -33,7 +33,7 @@ pub enum Problem {
     /// The theme does not exist.
     #[error("unknown theme `{name}`{nearest}; the themes are {}", super::names().join(", "))]
     Theme {
-        /// The written name.
+        /// The name in the file.
         name: String,
         /// A question with the most similar name (`did you mean`); empty if no name is similar.
         nearest: String,
@@ -41,7 +41,7 @@ pub enum Problem {
     /// A theme inherits itself.
     #[error("`{name}` inherits itself ({chain}); let one of these themes inherit dark or light")]
     Cycle {
-        /// The theme.
+        /// The theme that inherits itself.
         name: String,
         /// The themes of the cycle.
         chain: String,
@@ -49,9 +49,9 @@ pub enum Problem {
     /// The field is unknown.
     #[error("unknown key `{word}`{nearest}; {known}")]
     Field {
-        /// The written word.
+        /// The word in the file.
         word: String,
-        /// The most similar word, as a question.
+        /// A question with the most similar word (`did you mean`); empty if no word is similar.
         nearest: String,
         /// The words that are allowed here.
         known: &'static str,
@@ -59,9 +59,9 @@ pub enum Problem {
     /// The role does not exist.
     #[error("unknown role `{word}`{nearest}; docs/themes.md lists the roles")]
     Role {
-        /// The written word.
+        /// The word in the file.
         word: String,
-        /// The most similar role, as a question.
+        /// A question with the most similar role (`did you mean`); empty if no role is similar.
         nearest: String,
     },
     /// The colour does not exist.
@@ -69,7 +69,7 @@ pub enum Problem {
         "{text} is not a colour{nearest}; write \"#rrggbb\", a name from [palette], a terminal colour (red, bright-red, default), or a number up to 255"
     )]
     Colour {
-        /// The written text.
+        /// The text in the file.
         text: String,
         /// A question with the most similar name (`did you mean`); empty if no name is similar.
         nearest: String,
@@ -125,7 +125,7 @@ pub(super) struct Sheet {
     pub(super) inherits: Option<(String, Place)>,
     pub(super) palette: BTreeMap<String, Color>,
     pub(super) looks: Vec<(Role, Look)>,
-    /// The different styles for terminals with sixteen colours.
+    /// The styles that differ on terminals with sixteen colours.
     pub(super) sixteen: Vec<(Role, Look)>,
 }
 

@@ -26,11 +26,11 @@ pub enum Role {
     Key,
     /// The description of a key.
     KeyDescription,
-    /// Ready.
+    /// A good state: ready, or done.
     Good,
-    /// Rolling out.
+    /// A rollout that is not finished.
     Progressing,
-    /// A fault.
+    /// A fault, such as a failed rollout.
     Degraded,
     /// Unknown, or not deployed.
     Unknown,
@@ -64,7 +64,7 @@ pub enum Role {
     Changed,
     /// A line around a change.
     ContextLine,
-    /// The most frequent release of a row; the other tints are the other releases of the row.
+    /// The first release of a row; each other release of the row has the next tint.
     Tint1,
     /// A second release of a row.
     Tint2,

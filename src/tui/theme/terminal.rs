@@ -1,5 +1,5 @@
-//! The abilities of a terminal, from its environment variables and answers. This module asks nothing; its
-//! callers pass the answers in.
+//! Derives the abilities of a terminal from environment variables and from the answers of the terminal. This
+//! module sends no question: its callers pass the answers in.
 
 use super::colour;
 use ratatui::style::Color;
@@ -57,9 +57,9 @@ impl Depth {
 /// Whether the background of a terminal is dark or light.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Background {
-    /// Light text on dark.
+    /// A dark background with light text.
     Dark,
-    /// Dark text on light.
+    /// A light background with dark text.
     Light,
 }
 

@@ -6,7 +6,7 @@ use crate::text;
 use crate::tui::pen::Sheet;
 use crate::tui::theme::Role;
 
-/// The columns left of the first cell: the cursor or a mark.
+/// The number of columns left of the first cell, for the cursor or a mark.
 pub const MARGIN: u16 = 3;
 /// The gap between two columns.
 const GAP: u16 = 2;
@@ -18,7 +18,7 @@ const LONG: u16 = 32;
 /// A column of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// The head.
+    /// The text at the top of the column.
     pub head: &'static str,
     /// The smallest width; with less room, the column is hidden.
     pub least: u16,
@@ -67,12 +67,12 @@ pub fn cell(text: impl Into<String>, role: Role) -> Cell {
     vec![(text.into(), role)]
 }
 
-/// A row.
+/// A row of a table.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
     /// The cells, one per column.
     pub cells: Vec<Cell>,
-    /// Whether the cursor is on it.
+    /// Whether the cursor is on the line.
     pub selected: bool,
     /// Whether the line is marked.
     pub marked: bool,
@@ -81,7 +81,7 @@ pub struct Line {
 /// The position of the drawn rows among all rows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Window {
-    /// The first drawn row.
+    /// The index of the first drawn row.
     pub first: usize,
     /// The number of all rows.
     pub count: usize,

@@ -121,7 +121,7 @@ impl State {
             {
                 let (_, role) = health(cell.health(), glyphs);
                 pen.put(cell.health().word(), role);
-                // A condition that is about another release does not apply to this one.
+                // `judged` returns the Ready condition only if it is about the effective release.
                 let pin = scene.world.pin_of(component, environment);
                 let ready = pin.and_then(|pin| pin.judged(now));
                 let message = ready.map_or("", |ready| &*ready.message);
@@ -202,7 +202,8 @@ impl State {
     }
 }
 
-/// Returns symbols for the releases that a cell is behind, for a bad release and for a hold.
+/// Returns the progress of the rollout, and symbols for the releases that a cell is behind, for a bad release and
+/// for a hold.
 fn signs(cell: &Cell<'_>, glyphs: &Glyphs) -> String {
     let mut signs = String::new();
     if let Some(progress) = cell.progress {

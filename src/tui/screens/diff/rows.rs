@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::engine::diff::{Diff, Hunk, Kind};
 
-/// The number of equal lines around a change.
+/// The number of equal lines that are never folded around a change.
 const CONTEXT: usize = 3;
 /// The smallest number of lines to fold.
 const WORTH: usize = 2;
@@ -21,7 +21,7 @@ pub enum Row {
         object: usize,
         /// The index of the hunk in the object.
         hunk: usize,
-        /// The first folded line.
+        /// The index of the first folded line.
         from: usize,
         /// The number of folded lines.
         count: usize,
@@ -56,7 +56,7 @@ impl Row {
         }
     }
 
-    /// Returns the hunk and the first line of the row.
+    /// Returns the hunk and the first line of the row; None if the row shows no line.
     fn line(&self) -> Option<(usize, usize)> {
         match self {
             Self::Object(_) | Self::Gap(_) => None,
@@ -123,9 +123,9 @@ impl Count {
 pub struct Rows {
     /// The rows.
     pub rows: Vec<Row>,
-    /// The first rows of changes.
+    /// The first row of each change.
     pub hunks: Vec<usize>,
-    /// The changed objects, each with its row.
+    /// The changed objects: the index of the object, and the row of its name.
     pub objects: Vec<(usize, usize)>,
 }
 
@@ -254,7 +254,7 @@ impl Rows {
         loop {
             match (old.peek().copied(), new.peek().copied()) {
                 (None, None) => break,
-                // The two are a pair, or both have none.
+                // The two lines are a pair, or neither of them has a pair.
                 (Some((one, pair)), Some((other, back)))
                     if pair == Some(other) || pair.is_none() && back.is_none() =>
                 {

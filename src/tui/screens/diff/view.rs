@@ -23,7 +23,7 @@ const LONGEST: usize = 4_096;
 const WORDS: usize = 1_024;
 /// The number of columns that stay visible before a change far to the right.
 const BEFORE: usize = 8;
-/// The largest number of bytes at the common end of a changed word that stay visible with it.
+/// If a word continues after a change by at most this many bytes, the rest of the word stays visible.
 const WORD_END: usize = 4;
 /// The width of the line numbers.
 const NUMBER: u16 = 5;
@@ -224,7 +224,7 @@ impl State {
         for (mut piece, is_word) in pieces {
             let wide = text::width(&piece);
             left -= wide;
-            // The text continues where the line ends: the pen cuts the longer text with dots.
+            // The text continues but the line is full: a longer piece makes the pen cut it and write dots.
             if wide == pen.room() && left > 0 {
                 piece.push(' ');
             }
@@ -233,7 +233,8 @@ impl State {
     }
 }
 
-/// Returns the bytes of a line between the prefix and the suffix that it shares with its pair.
+/// Returns the changed part of a line as a range of bytes: the part between the prefix and the suffix that the
+/// line shares with its pair.
 pub(super) fn change(whole: &str, pair: &str) -> Range<usize> {
     let same = |(one, other): &((usize, char), char)| one.1 == *other;
     let head = whole.char_indices().zip(pair.chars());
@@ -249,10 +250,10 @@ pub(super) fn change(whole: &str, pair: &str) -> Range<usize> {
     head..whole.len() - tail
 }
 
-/// Returns the number of columns to hide at the left of a line, so that its change is visible.
+/// Returns the number of columns to hide at the left of a line, so that its changed part is visible.
 pub(super) fn hidden(whole: &str, change: &Range<usize>, room: usize) -> usize {
     let columns = |end: usize| text::width(whole.get(..end).unwrap_or_default());
-    // The common end of a word belongs to the value: 8s and 5s differ in one character.
+    // A change can end inside a word: 8s and 5s differ in one character, but the whole word is the value.
     let behind = whole.get(change.end..).unwrap_or_default();
     let word = behind.find(|c: char| !c.is_alphanumeric());
     let word = word.unwrap_or(behind.len());
@@ -393,7 +394,7 @@ fn told_apart<'a>(before: &'a str, after: &'a str) -> (&'a str, &'a str) {
     }
 }
 
-/// Returns the number of differences, from the longest to the shortest wording.
+/// Returns the number of differences in several wordings, from the longest to the shortest.
 fn counts(shown: &Shown) -> Vec<(String, Role)> {
     let diff = &shown.compare.diff;
     let objects = match diff.changed().count() {

@@ -106,7 +106,7 @@ impl History {
                 gap(sheet, y, widths, row, selected);
                 continue;
             };
-            // The revision that replaced it stands above it, even if the filter hides that row.
+            // The next revision is above this row, even if the filter hides it.
             let newer = all.iter().take_while(|other| !std::ptr::eq(**other, *row));
             let newer: Vec<&&Row<Pinned>> = newer.collect();
             let next = newer.into_iter().rev().find_map(|row| match row {

@@ -134,8 +134,8 @@ pub(super) fn cells(
     cells.unwrap_or_default()
 }
 
-/// Returns the environments in which a release is effective, with its health there, in the order of the
-/// pipeline.
+/// Returns the environments in which a release is effective, in the order of the pipeline, each with the health of
+/// the cell and the number of releases that the cell is behind.
 pub(super) fn runs<'c>(
     world: &World,
     columns: &'c Columns,

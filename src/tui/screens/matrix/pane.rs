@@ -163,7 +163,7 @@ fn workload(
     said
 }
 
-/// Names the effective release, since when, and who made it effective.
+/// Describes the effective release: its name, since when it is effective, and who made it effective.
 fn what(cell: &Cell<'_>, made: Cause<'_>, target_info: &TargetInfo, now: Timestamp) -> String {
     let known = made.and_then(Result::ok);
     let since = cell.since.or(known.and_then(|made| made.since));
@@ -215,8 +215,8 @@ fn left_out(pin: &LeftOutPin) -> String {
     )
 }
 
-/// Returns the word for an action in a column with its release, such as "promoted" or "rollback". A release is
-/// not rolled back: a rollback restores it.
+/// Returns the word for an action, for a column beside the release that it made effective, such as "promoted". The
+/// release of a rollback was restored and not rolled back, so its word is "rollback".
 pub(in crate::tui::screens) fn word(action: Action) -> &'static str {
     match action {
         Action::Rollback => "rollback",
@@ -225,7 +225,8 @@ pub(in crate::tui::screens) fn word(action: Action) -> &'static str {
     }
 }
 
-/// Says in a sentence how an action made its release effective, such as "promoted"; "by" and the user follow.
+/// Returns the words that say how an action made its release effective, such as "promoted". The caller adds "by"
+/// and the user.
 pub(in crate::tui::screens) fn done(action: Action) -> &'static str {
     match action {
         Action::Deploy => "deployed",

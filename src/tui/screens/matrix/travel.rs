@@ -27,7 +27,7 @@ pub(super) struct Travel {
     selected: Option<Key>,
 }
 
-/// The request for the audit trail, and the time to show then; None for the last change.
+/// The request for the audit trail, and the past time to show after the answer; None for the last change.
 pub(super) type Reading = (Ticket, Option<Timestamp>);
 
 impl State {
@@ -36,7 +36,7 @@ impl State {
         self.travel.as_ref().map(|travel| travel.at)
     }
 
-    /// Names the data that is still loading and that the past view needs.
+    /// Returns a text that says which data of the past view is still loading; None if all data is loaded.
     pub fn loading(&self) -> Option<&'static str> {
         self.reading.map(|_| "loading the audit trail")
     }

@@ -25,7 +25,7 @@ const TINTS: [Role; 6] = [
     Role::Tint5,
     Role::Tint6,
 ];
-/// The columns left of the first cell: the cursor or a mark.
+/// The number of columns left of the first cell, for the cursor or a mark.
 const MARGIN: u16 = 3;
 /// The smallest width of a cell; with less room, columns are hidden.
 const NARROWEST: u16 = 12;
@@ -47,8 +47,8 @@ struct Layout {
 }
 
 impl Layout {
-    /// Computes the layout; `left` is the first column of the last frame, `longest` the width of the longest
-    /// component, and `back` the width of the longest head of the last column.
+    /// Computes the layout. `left` is the first visible column of the last frame, `longest` the width of the
+    /// longest name of a component, and `back` the width of the longest head of the last column.
     fn of(
         width: u16,
         columns: usize,
@@ -361,7 +361,7 @@ fn faults(sheet: &mut Sheet<'_>, columns: &Columns, is_roomy: bool) -> u16 {
     u16::try_from(lines.len()).unwrap_or_default()
 }
 
-/// Draws one cell, up to the given column.
+/// Draws one cell, up to the column `end`.
 fn put_cell(
     pen: &mut Pen<'_>,
     glyphs: &Glyphs,
@@ -386,7 +386,7 @@ fn put_cell(
         Some(_) => format!("{}!", cell.label),
         None => cell.label.to_owned(),
     };
-    // The least important first.
+    // The signs of the cell, the least important first.
     let mut signs: Vec<(String, Role)> = Vec::new();
     let mut optional = 0;
     if let Some(progress) = cell.progress
@@ -444,8 +444,8 @@ struct Kept {
     dropped: usize,
 }
 
-/// Chooses the parts of a cell: the age goes first and then up to `optional` signs, if the whole release fits then.
-/// A release that never fits is cut, and everything stays.
+/// Chooses the parts of a cell, so that the whole release fits: leaves out the age first, then up to `optional`
+/// signs. If the release never fits, all parts stay and the caller cuts the release.
 fn kept(room: usize, label: usize, age: usize, signs: &[usize], optional: usize) -> Kept {
     let all = Kept {
         age: true,

@@ -181,8 +181,8 @@ fn why_to(state: &State, change: &Change, cell: &Option<matrix::Cell<'_>>) -> St
     }
 }
 
-/// Adds the rows of an action on several components that stay on a small screen: the number of changes, and
-/// the first one.
+/// Adds the rows that a small screen shows of an action on several components: the number of changes, and the
+/// first change.
 fn first_of_set(head: &mut Head, sight: &Sight<'_>, changes: &[Change]) {
     let changing = || changes.iter().filter(|change| !change.unchanged);
     let Some(first) = changing().next() else {

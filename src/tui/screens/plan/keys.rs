@@ -23,9 +23,9 @@ pub struct PlanKey {
 /// Input that came before the plan was drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// The number of keys.
+    /// The number of ignored keys.
     pub keys: usize,
-    /// The number of pasted texts.
+    /// The number of ignored pasted texts.
     pub pastes: usize,
 }
 

@@ -48,7 +48,7 @@ pub(super) struct Sight<'a> {
     pub(super) now: Timestamp,
     /// The columns and rows that the frame leaves to the screen.
     pub(super) size: (u16, u16),
-    /// The rows of the frame, the tour and a message.
+    /// The number of rows that the frame, the tour and a message take.
     taken: u16,
 }
 
@@ -128,7 +128,7 @@ pub(super) struct Page {
     pub(super) rule: bool,
     /// The lines that scroll.
     pub(super) part: Part,
-    /// The lines beside them.
+    /// The lines beside the scrolled lines; None if there is only one part.
     pub(super) beside: Option<Part>,
     /// The number of visible lines.
     pub(super) room: usize,
@@ -355,7 +355,8 @@ impl Page {
     /// Adds the message about the typed text, or the obstacle that no text removes.
     fn message(&mut self, state: &State, sight: &Sight<'_>, confirmation: &ConfirmationLine) {
         let obstacle = state.obstacle(sight).or_else(|| self.unreadable.clone());
-        // On a small screen, the changed facts take the rows; the footer names the key.
+        // On a small screen, the changed facts need the rows of this message; the footer names the key that plans
+        // again.
         let obstacle = obstacle.filter(|_| state.stale.is_empty() || sight.is_roomy());
         let (words, role) = match (&confirmation.complaint, obstacle) {
             (Some(complaint), _) => (complaint.clone(), Role::Error),

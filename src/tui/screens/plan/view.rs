@@ -97,7 +97,7 @@ impl State {
         rows(sheet, row, lines.get(first..end).unwrap_or_default());
         let last = u16::try_from(end.saturating_sub(first + 1)).unwrap_or_default();
         if !page.rule && first < end && end < lines.len() {
-            // There is no room for a title that says so.
+            // There is no room for a title, so the last line names the key that scrolls.
             let mut pen = sheet.line(last);
             pen.right(&format!("  {scrolls} scrolls "), Role::Title);
         }

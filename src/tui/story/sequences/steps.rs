@@ -13,7 +13,7 @@ pub(super) const PLACES: [(&str, &str); 6] = [
 pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
-    /// SplitMix64.
+    /// Returns the next random number, by the algorithm SplitMix64.
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
