@@ -5,8 +5,9 @@
 //! (fields that servers and controllers write) is hidden by default. Values of Secrets are masked before
 //! anything is stored, so that no output can contain one.
 //!
-//! The lines are those of the objects as YAML after noise and masks, with the list items of `after` in
-//! the order of `before`. Nothing here reads a cluster, colours or prints.
+//! The lines are those of the objects as YAML, without hidden noise and with masked values. The
+//! list items of `after` are in the order of `before`. This module does not read a cluster, colour
+//! or print.
 
 mod importance;
 mod labels;
@@ -51,7 +52,8 @@ pub struct Options {
     pub lines: bool,
     /// The number of equal lines around a change.
     pub context: usize,
-    /// The time at which the comparison stops and shows whole blocks as replaced.
+    /// The time at which the comparison stops searching; after it, whole blocks are shown as
+    /// replaced.
     pub deadline: Option<Instant>,
 }
 
@@ -248,7 +250,7 @@ fn pairs<'a>(
     })
 }
 
-/// Compares one pair.
+/// Compares one pair of objects; None is an object that one of the sets does not have.
 fn compare<'a>(
     identity: Identity,
     before: Option<&'a Value>,

@@ -53,7 +53,7 @@ pub enum Verb {
     Pin {
         /// The end of the hold; None for a hold without an end.
         until: Option<Timestamp>,
-        /// Whether the subject also stops its rollouts.
+        /// Whether to pause the rollouts of the subject too.
         freeze: bool,
     },
     /// Remove a hold.
@@ -82,7 +82,7 @@ pub struct Planned {
     pub plan: Plan,
     /// Notes for the user.
     pub notes: Vec<String>,
-    /// The object before and after each change.
+    /// The object of each change, before and after the change.
     pub objects: Vec<[Value; 2]>,
 }
 
@@ -105,7 +105,7 @@ pub enum SubjectError {
         /// The next step; a command of bowline without the flags of the target.
         hint: Option<String>,
     },
-    /// The user has no right to the change.
+    /// The user does not have the permission for the change.
     #[error("{0}")]
     Denied(String),
     /// A revision does not exist.

@@ -40,7 +40,7 @@ pub struct Feed {
 pub struct Touched {
     /// The kind.
     pub source: Source,
-    /// The object; None after a whole list.
+    /// The object; None if all objects of the kind may have changed.
     pub key: Option<Key>,
     /// The component of the object, or the component before the change.
     pub component: Option<Arc<str>>,
@@ -91,7 +91,8 @@ impl Watch {
         Self { own: false, ..self }
     }
 
-    /// Sets the function that finds the matrix row of an object, for the readers of changes.
+    /// Sets the function that finds the matrix row of an object, which the events of
+    /// [`Feed::touched`] contain.
     pub fn of_row(mut self, row_of: RowOf) -> Self {
         self.row_of = row_of;
         self
@@ -318,12 +319,12 @@ where
     let Followed { source, sink, .. } = &followed;
     let source = *source;
     loop {
-        // Without an answer of discovery, the watch finds out.
+        // If discovery does not answer, the watch itself finds out whether the server has the kind.
         if sink.served.has(&followed.kind).await != Some(false) {
             watch_served(api.clone(), &followed, apply).await;
         }
-        // A kind that disappears takes its objects with it. Readers are notified of the absence only
-        // once.
+        // If the server does not have the kind any more, its objects do not exist any more. Notify
+        // readers of the absence only once.
         if !read(&sink.world).is_absent(source) {
             sink.change(|world| {
                 apply(world, Event::Listing);
@@ -395,14 +396,14 @@ where
                 let (why, denied) = explained(&error);
                 sink.change(|world| world.cut_off(source, Timestamp::now(), why, denied));
                 if is_impossible(&error) {
-                    // No later request differs from this one.
+                    // Every later request would be the same as this one, so wait forever.
                     return std::future::pending().await;
                 }
                 continue;
             }
         };
         let touched = match &told {
-            // During a list only its end is reported.
+            // While a list is read, readers are notified only of its end.
             Event::Applied(object) | Event::Deleted(object) if listed => {
                 let namespace = object.namespace().unwrap_or_default();
                 Some(Some(Key::new(&namespace, &object.name_any())))
