@@ -44,17 +44,18 @@ pub enum PinFact {
         /// Whether the release has to be ready.
         ready: bool,
     },
-    /// The effective releases of a ReleasePin before and after the change, as long as no hold ends.
+    /// The effective releases of a ReleasePin before and after the change. The fact becomes untrue
+    /// if a hold ends and another release becomes effective.
     Effective {
         /// The ReleasePin.
         key: Key,
-        /// The effective release before; None if the change creates the ReleasePin.
+        /// The effective release before the change; None if the change creates the ReleasePin.
         from: Option<String>,
-        /// The release in the releaseRef afterwards.
+        /// The release in the releaseRef after the change.
         release_ref: String,
-        /// The holds afterwards.
+        /// The holds after the change.
         holds: Vec<Hold>,
-        /// The effective release afterwards.
+        /// The effective release after the change.
         to: String,
     },
     /// A release exists and is not bad.
@@ -204,7 +205,7 @@ impl Fact for PinFact {
     }
 }
 
-/// Returns the facts of a change, as this kind of subject records them.
+/// Returns the facts of a change that are [`PinFact`]s.
 pub fn of(change: &Change) -> impl Iterator<Item = &PinFact> {
     let facts = change.facts.iter();
     facts.filter_map(|fact| (&**fact as &dyn std::any::Any).downcast_ref())

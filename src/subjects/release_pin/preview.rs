@@ -1,7 +1,7 @@
 //! The effect of a plan on its environment: manifests before and after, object by object.
 //!
-//! Nothing is written. A release that cannot be rendered with the environment's settings is found here,
-//! before any change.
+//! Nothing is written. The preview finds a release that cannot be rendered with the environment's
+//! settings before any change is made.
 
 use std::sync::Arc;
 
@@ -154,7 +154,7 @@ impl<'a> Stage<'a> {
         rendered
     }
 
-    /// Resolves a release in any storage form.
+    /// Returns the definitions of a release, in any storage form of the release.
     pub async fn definitions(
         &self,
         release: &ContentRef,

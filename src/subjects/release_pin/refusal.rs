@@ -35,7 +35,7 @@ pub enum Refusal {
         component: String,
         /// The environment.
         environment: String,
-        /// The first step towards a deployment there.
+        /// The first step towards a deployment in this environment.
         step: Step,
         /// Whether the environment of the step requires a reason for every change.
         requires_reason: bool,
@@ -166,7 +166,8 @@ pub enum Refusal {
         release: String,
         /// Owner, reason and end of the holds.
         holds: String,
-        /// The ids of these holds, if the ReleasePin has several; an expired hold counts.
+        /// The ids of these holds, if the ReleasePin has several holds, including expired holds;
+        /// empty if it has only one.
         ids: Vec<String>,
         /// Whether the environment requires a reason for every change.
         requires_reason: bool,
@@ -189,20 +190,20 @@ pub enum Refusal {
         /// The environment.
         environment: String,
     },
-    /// A bad mark needs a reason, and so does the good mark that replaces one.
+    /// A bad mark needs a reason, and so does the good mark that replaces a bad mark.
     #[error("marking {release} {verdict} needs a reason")]
     NoNote {
         /// The release.
         release: String,
-        /// Bad or good.
+        /// The word for the mark: `bad` or `good`.
         verdict: &'static str,
     },
-    /// The data is stale.
+    /// The read model has stale data of a kind.
     #[error("the data of {what} is stale: the watch was disconnected at {since} ({why})")]
     Stale {
-        /// The kind of the data.
+        /// The word for the objects of the kind.
         what: &'static str,
-        /// The time since which it is stale.
+        /// The time since which the data is stale.
         since: Timestamp,
         /// The error of the watch.
         why: String,
@@ -216,7 +217,7 @@ pub enum Refusal {
     /// The read model is not complete: the first list has not ended yet.
     #[error("the {what} are still loading")]
     Loading {
-        /// The kind of the data.
+        /// The word for the objects of the kind.
         what: &'static str,
     },
     /// There is no last good release.
@@ -399,7 +400,7 @@ impl MarkedBad {
     }
 }
 
-/// Returns the flag of a command that needs a reason.
+/// Returns the flag with the reason, for a command that needs a reason; otherwise an empty text.
 fn reason(requires_reason: bool) -> &'static str {
     match requires_reason {
         true => " --reason TEXT",
@@ -484,13 +485,13 @@ impl Refusal {
         )
     }
 
-    /// Returns whether the data is stale.
+    /// Returns whether the read model is stale or still loading.
     pub fn is_stale(&self) -> bool {
         matches!(self, Self::Stale { .. } | Self::Loading { .. })
     }
 
-    /// Returns the next step of a user on the command line. `aim` adds the target to a command, so that
-    /// the command works from any directory and context.
+    /// Returns the next step of a user on the command line. `aim` adds the flags of the target to a
+    /// command, so that the command works from any directory and context.
     pub fn hint(&self, aim: &dyn Fn(&str) -> String) -> Option<String> {
         let at = |component: &str, environment: &str| {
             format!(

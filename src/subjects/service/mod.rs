@@ -99,10 +99,10 @@ pub enum Outcome {
 /// The reason why nothing was applied.
 #[derive(Debug, thiserror::Error)]
 pub enum NotApplied {
-    /// The plan with its new release is refused.
+    /// The plan, or the new release that it needs, is refused.
     #[error(transparent)]
     NotPlanned(#[from] NotPlanned),
-    /// There is no commit.
+    /// Nothing was committed to the repository.
     #[error(transparent)]
     NotCommitted(#[from] NotCommitted),
 }

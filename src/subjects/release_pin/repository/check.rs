@@ -42,7 +42,7 @@ pub struct Checked {
     pub problems: Vec<String>,
     /// Changes that a promotion rule refuses.
     pub refused: Vec<String>,
-    /// Warnings.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
     /// The promotions of the change.
     pub promotions: Vec<Promotion>,
@@ -386,7 +386,8 @@ mod tests {
         let over = |id: &str| json!({"id": id, "owner": id, "since": since, "until": since});
         let (a, b) = (hold("a"), hold("b"));
         let held = || spec("1", &[a.clone(), b.clone()]);
-        // Whether it is moved, whether a new hold is placed, the remaining holds, and the removed holds.
+        // Expected: whether the ReleasePin is moved, whether a new hold is placed, the remaining
+        // holds, and the removed holds.
         for (before, after, expected) in [
             (spec("1", &[]), Some(spec("2", &[])), (true, false, "", "")),
             (held(), Some(held()), (false, false, "a b", "")),

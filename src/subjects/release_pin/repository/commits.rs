@@ -24,7 +24,7 @@ use crate::text;
 pub struct Commits<'a> {
     /// The repository.
     pub repository: &'a Repository,
-    /// Reads the objects of the files.
+    /// The client that serves the objects of the files.
     client: &'a Client,
     readonly: Option<&'a str>,
 }
@@ -203,10 +203,10 @@ impl<'a> Commits<'a> {
         })
     }
 
-    /// Prepares a plan: reads all files, cleans up after an interrupted action, and, if the commit will
-    /// be pushed, fetches from or checks the remote as `remote` says. Returns a message about the
-    /// interrupted action. A dry run and a read-only connection clean nothing up: an interrupted action is
-    /// an error there.
+    /// Prepares a plan: reads all files and cleans up after an interrupted action. If the commit
+    /// will be pushed, also fetches from the remote or checks that the remote exists, as `remote`
+    /// says. Returns a message if an action was interrupted. A dry run and a read-only connection
+    /// clean nothing up: an interrupted action is an error there.
     pub async fn begin(
         &self,
         remote: BeforePlan,
@@ -236,7 +236,7 @@ impl<'a> Commits<'a> {
         Ok(recovered)
     }
 
-    /// Returns an error if the remote does not exist; sends no request to it.
+    /// Returns an error if the remote does not exist; sends no request to the remote.
     async fn name_remote(&self) -> Result<(), NotCommitted> {
         let Some(branch) = self.branch().await? else {
             return Ok(());
@@ -297,8 +297,8 @@ impl<'a> Commits<'a> {
         }
     }
 
-    /// Returns an error if the proposal cannot be committed now, or if a change that is reported as
-    /// already made is not committed.
+    /// Returns an error if the proposal cannot be committed now, or if the plan reports a change as
+    /// already made and the change is not committed.
     pub async fn admits(&self, proposal: &Proposal) -> Result<(), NotCommitted> {
         let (own, branch) = (proposal.clone(), self.repository.branch.clone());
         self.with_git(move |work| {

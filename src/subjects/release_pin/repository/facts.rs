@@ -40,7 +40,7 @@ pub enum Unfounded {
         /// The file of the object.
         path: String,
     },
-    /// An object is not on another branch.
+    /// Another branch does not have an object as it is in the file on disk.
     #[error("branch {branch} does not have {what} as it is in {path} here")]
     Elsewhere {
         /// The missing object.

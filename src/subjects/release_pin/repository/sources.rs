@@ -19,9 +19,9 @@ use crate::text::quoted;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} {name} by reference: {why}")]
 pub struct NoReference {
-    /// The kind.
+    /// The kind of the definition.
     pub kind: String,
-    /// The name.
+    /// The name of the definition.
     pub name: String,
     /// The reason, for the message.
     pub why: String,
