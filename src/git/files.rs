@@ -36,8 +36,8 @@ impl WorkTree {
         }
     }
 
-    /// Lists the files in the directory that the user named that differ from a commit, or that git
-    /// does not track.
+    /// Lists files below the directory that the user named: those that differ from a commit, and
+    /// those that git does not track.
     pub fn changed_since(&self, commit: &str) -> Result<Vec<String>, GitError> {
         let question = Arguments::plain("diff", ["--name-only", "-z", "--no-renames"]);
         let question = question.operand(commit).below();
@@ -52,7 +52,7 @@ impl WorkTree {
         Ok(files.map(str::to_owned).collect())
     }
 
-    /// Lists the files in the directory that the user named: tracked files, and untracked files
+    /// Lists the files below the directory that the user named: tracked files, and untracked files
     /// that are not ignored.
     pub fn files(&self) -> Result<Files, GitError> {
         let question = Arguments::plain(

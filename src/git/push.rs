@@ -217,7 +217,7 @@ impl WorkTree {
                 branch,
                 said: complaint,
             },
-            // git reports a failed connection with a line that begins with `fatal:`.
+            // git reports a failed connection with the word `fatal:`.
             None if !complaint.contains("fatal:") => PushError::NotSent {
                 remote,
                 branch,

@@ -9,7 +9,7 @@ use super::words;
 pub enum CommitNote {
     /// A hook added these files to the commit.
     Added(Vec<String>),
-    /// A hook changed these files on disk after the planned edit and did not commit the change.
+    /// A hook changed these files on disk, and no commit has the change.
     Uncommitted(Vec<String>),
     /// The message has no trailers of bowline.
     NoTrailers,

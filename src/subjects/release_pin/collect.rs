@@ -447,7 +447,7 @@ impl<'a> Collector<'a> {
     ///
     /// An earlier collection may have announced the deletion and stopped: then its operation
     /// continues. But if somebody has claimed the release since, the earlier deletion has failed,
-    /// and this deletion has its own operation.
+    /// and this is a new deletion with the operation of the plan.
     async fn announce(&self, ledger: &mut Ledger, held: &mut Held<'_>) -> Result<(), Collected> {
         let resumed = match claimed_at(&held.release.metadata) {
             None => self.announced(ledger, held).await,

@@ -375,8 +375,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Finds the release of the current definitions. Returns None if it exists, or else a new
-    /// release that is not stored yet.
+    /// Sets the release of a deploy to the release of the current definitions. If this release does
+    /// not exist yet, returns it with the deploy; otherwise returns None.
     async fn supposed(
         &self,
         command: &mut Deploy,

@@ -191,7 +191,8 @@ fn second_pipelines(content: &Content, found: &mut Vec<Fault>) {
     }
 }
 
-/// Finds pipelines with a cycle, and paths that name environments which do not exist.
+/// Finds pipelines with a cycle, and environments that a pipeline names and that do not exist.
+/// Warns about namespaces that have ReleasePins and no pipeline.
 fn pipelines(content: &Content, found: &mut Vec<Fault>, warnings: &mut BTreeSet<String>) {
     let environments = Names::of(&content.environments);
     for pipeline in &content.pipelines {

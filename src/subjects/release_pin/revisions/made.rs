@@ -33,8 +33,9 @@ pub(in crate::subjects::release_pin) struct Span<'s> {
 
 /// The origin of an effective release in a list of spans.
 pub(in crate::subjects::release_pin) struct Origin<'s> {
-    /// The index of the span whose change made the release effective. If a hold ended, the index of
-    /// the first span that named the release while the hold was in effect.
+    /// The index of the span whose change made the release effective. If the end of a hold made the
+    /// release effective, the index of the first of the consecutive spans up to that end that name
+    /// the release.
     pub span: usize,
     /// The hold whose end made the release effective, and the time of its end; None if a change
     /// made it effective.
