@@ -11,7 +11,7 @@ use super::subject::command::Content;
 pub struct Side {
     /// The title of the side for the user, such as the subject and its revision.
     pub what: String,
-    /// The objects.
+    /// The objects that the diff compares.
     pub objects: Vec<Value>,
     /// The time at which the objects were read.
     pub read: Timestamp,

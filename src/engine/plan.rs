@@ -98,7 +98,7 @@ impl Plan {
 /// The change of one subject, with its facts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// The subject.
+    /// The subject that changes.
     pub subject: SubjectRef,
     /// The name of the subject's row in the matrix, such as the component.
     pub name: String,

@@ -45,7 +45,7 @@ impl FileEdit {
 /// A planned commit.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
-    /// The edits.
+    /// The edits of files that the commit contains.
     pub edits: &'a [FileEdit],
     /// The message, including trailers.
     pub message: &'a str,

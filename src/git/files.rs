@@ -75,13 +75,13 @@ impl WorkTree {
 /// The files that git lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
-    /// The paths.
+    /// The paths of all files, from the root of the work tree, except submodules.
     pub paths: Vec<String>,
     /// The files that a sparse checkout leaves out, each with its path and the id of its blob.
     pub left_out: Vec<(String, String)>,
     /// The symbolic links, and the untracked paths that may be links.
     pub links: Vec<String>,
-    /// The submodules.
+    /// The paths of the submodules.
     pub submodules: BTreeSet<String>,
 }
 

@@ -61,7 +61,7 @@ pub enum GitError {
     TooSlow {
         /// The git command, such as `fetch`.
         command: &'static str,
-        /// The deadline.
+        /// The deadline of the command.
         after: Duration,
     },
     /// git wrote more than bowline reads.

@@ -51,7 +51,7 @@ impl fmt::Display for Severity {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// The severity.
+    /// How serious the finding is.
     pub severity: Severity,
     /// The subject or the component of the chain.
     pub chain: String,
@@ -148,9 +148,9 @@ pub fn flaws(object: Value) -> Vec<Finding> {
 
 /// A subject that exists, with its kind.
 pub struct Live {
-    /// The kind.
+    /// The kind of the subject.
     pub kind: &'static Kind,
-    /// The object.
+    /// The subject as the API server returned it.
     pub object: DynamicObject,
 }
 

@@ -29,7 +29,7 @@ pub enum Importance {
 /// One change of one object, or the same change of several.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangeLine<'d> {
-    /// The importance.
+    /// The importance of the change for the reader.
     pub importance: Importance,
     /// The objects with this change; at least one.
     pub objects: Vec<&'d Identity>,

@@ -86,11 +86,11 @@ pub enum Side {
 pub struct Identity {
     /// The API group; empty for the core group.
     pub group: String,
-    /// The kind.
+    /// The kind of the object.
     pub kind: String,
     /// The namespace; empty for a cluster-scoped object.
     pub namespace: String,
-    /// The name.
+    /// The name of the object.
     pub name: String,
 }
 
@@ -179,9 +179,9 @@ pub struct FieldChange {
 /// The difference of one object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObjectDiff {
-    /// The object.
+    /// The identity of the object.
     pub identity: Identity,
-    /// The change.
+    /// Whether the object is added, removed, changed or the same.
     pub change: Change,
     /// The fields that differ; empty if the whole object is added or removed.
     pub fields: Vec<FieldChange>,

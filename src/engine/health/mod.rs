@@ -23,7 +23,7 @@ use crate::api::rendered::Health;
 /// The health of a resource, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// The health.
+    /// The health of the resource.
     pub health: Health,
     /// The reason, in words that follow the name of the resource.
     pub message: Option<String>,
@@ -51,7 +51,7 @@ impl Verdict {
 pub struct Facts<'a> {
     /// The API group.
     pub group: &'a str,
-    /// The kind.
+    /// The kind of the object.
     pub kind: &'a str,
     /// The generation of the spec; None if the kind has no generations.
     pub generation: Option<i64>,

@@ -31,9 +31,9 @@ pub type Found = Revisions<Content>;
 /// A command on one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// The subject.
+    /// The subject of the command.
     pub subject: SubjectRef,
-    /// The verb.
+    /// The verb with its arguments.
     pub verb: Verb,
 }
 
@@ -78,7 +78,7 @@ pub struct Content {
 /// A plan, with notes for the user.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// The plan.
+    /// The planned changes.
     pub plan: Plan,
     /// Notes for the user.
     pub notes: Vec<String>,
@@ -94,13 +94,13 @@ pub enum SubjectError {
     Missing {
         /// The subject, as on the command line.
         subject: String,
-        /// The namespace.
+        /// The namespace that does not have the subject.
         namespace: String,
     },
     /// A rule refuses the command.
     #[error("{why}")]
     Refused {
-        /// The problem.
+        /// The reason why the rule refuses the command.
         why: String,
         /// The next step; a command of bowline without the flags of the target.
         hint: Option<String>,

@@ -179,7 +179,7 @@ impl Eq for Kind {}
 /// One subject: its kind, namespace and name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubjectRef {
-    /// The kind.
+    /// The kind of the subject.
     pub kind: &'static Kind,
     /// The namespace and the name.
     pub key: Key,

@@ -38,7 +38,7 @@ pub struct Feed {
 /// A change of the read model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touched {
-    /// The kind.
+    /// The kind of the changed object.
     pub source: Source,
     /// The object; None if all objects of the kind may have changed.
     pub key: Option<Key>,

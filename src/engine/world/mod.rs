@@ -58,7 +58,7 @@ impl Source {
 /// A kind that a watch follows.
 #[derive(Clone, Debug)]
 pub struct Watched {
-    /// The kind.
+    /// The kind, by the word that messages use.
     pub source: Source,
     /// The API resource of the kind.
     pub kind: ApiResource,
@@ -81,7 +81,7 @@ pub enum Freshness {
     Stale {
         /// The time of the disconnection.
         since: Timestamp,
-        /// The reason.
+        /// The error of the watch.
         why: String,
         /// Whether the server denies the user the watch, so that a retry does not help.
         denied: bool,

@@ -13,13 +13,13 @@ use serde_json::Value;
 /// on the server.
 #[derive(Clone, Deserialize)]
 pub struct Raw<K> {
-    /// The metadata.
+    /// The metadata of the object.
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// The spec.
+    /// The spec; null if the object has none.
     #[serde(default)]
     pub spec: Value,
-    /// The status.
+    /// The status; null if the object has none.
     #[serde(default)]
     pub status: Value,
     /// The field `data`, which some kinds have instead of a spec, such as a ControllerRevision.

@@ -48,7 +48,7 @@ pub enum CommitError {
     /// The file on the branch differs from the checked-out file, from which the plan was made.
     #[error("{path} on branch {branch} differs from the checked-out file")]
     Differs {
-        /// The branch.
+        /// The name of the branch.
         branch: String,
         /// The path of the file.
         path: String,
@@ -56,7 +56,7 @@ pub enum CommitError {
     /// The branch is checked out in another work tree.
     #[error("branch {branch} is checked out in {place}")]
     CheckedOut {
-        /// The branch.
+        /// The name of the branch.
         branch: String,
         /// The directory of that work tree.
         place: String,

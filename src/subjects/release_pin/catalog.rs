@@ -39,7 +39,7 @@ pub enum CatalogError {
     Unreadable {
         /// The file or directory.
         path: String,
-        /// The error.
+        /// The error of the read.
         error: io::Error,
     },
     /// A directory has too many files.
@@ -92,7 +92,7 @@ pub enum CatalogError {
         "component {component} has the componentType {says:?}; write {{workloadType}}/{{name}}, for example deployment/web-app"
     )]
     TypeForm {
-        /// The component.
+        /// The name of the component.
         component: String,
         /// The componentType as written.
         says: String,
@@ -106,9 +106,9 @@ pub enum CatalogError {
         one: String,
         /// The name of the other EnvSettings.
         other: String,
-        /// The component.
+        /// The name of the component.
         component: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
     },
     /// The definitions do not belong together.

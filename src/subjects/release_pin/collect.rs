@@ -68,9 +68,9 @@ pub enum CollectError {
 
 /// Deletes the objects of a plan.
 pub struct Collector<'a> {
-    /// The target.
+    /// The client of the target.
     pub client: &'a Client,
-    /// The plan.
+    /// The plan of the collection.
     pub plan: &'a Collection,
     /// Our user name, according to the server.
     pub by: &'a str,

@@ -37,17 +37,17 @@ pub enum CompareError {
     /// The content of a revision is unknown.
     #[error("the release of revision {number} of {subject} is not recorded")]
     Unrecorded {
-        /// The subject.
+        /// The name of the subject.
         subject: String,
-        /// The revision.
+        /// The number of the revision.
         number: i64,
     },
     /// The release of a revision does not exist any more.
     #[error("revision {number} cannot be rendered: {error}")]
     Gone {
-        /// The revision.
+        /// The number of the revision.
         number: i64,
-        /// The error.
+        /// The reason why the release is not available.
         error: Arc<BodyError>,
     },
     /// A side cannot be rendered.
@@ -56,7 +56,7 @@ pub enum CompareError {
     /// The data plane of an environment does not exist.
     #[error("data plane {plane} of {environment} does not exist")]
     NoDataPlane {
-        /// The environment.
+        /// The name of the environment.
         environment: String,
         /// The data plane that the environment names.
         plane: String,

@@ -60,21 +60,21 @@ pub enum PinFact {
     },
     /// A release exists and is not bad.
     Release {
-        /// The release.
+        /// The namespace and the name of the release.
         key: Key,
-        /// The uid.
+        /// The uid of the release.
         uid: String,
     },
     /// An environment has this spec.
     Environment {
-        /// The environment.
+        /// The namespace and the name of the environment.
         key: Key,
-        /// The spec.
+        /// The spec that the plan was made with.
         spec: EnvironmentSpec,
     },
     /// The pipeline has a path from one environment to another.
     Path {
-        /// The namespace.
+        /// The namespace of the pipeline.
         namespace: String,
         /// The source environment.
         from: String,
@@ -83,14 +83,14 @@ pub enum PinFact {
     },
     /// A namespace has at most one pipeline.
     OnePipeline {
-        /// The namespace.
+        /// The namespace of the pipeline.
         namespace: String,
     },
     /// No path leads to an environment.
     First {
-        /// The namespace.
+        /// The namespace of the pipeline.
         namespace: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
     },
 }

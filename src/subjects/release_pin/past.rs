@@ -36,7 +36,7 @@ pub struct Past {
 pub struct Change {
     /// The time; never before the previous change of the same chain, even if its clock was wrong.
     pub at: Timestamp,
-    /// The component.
+    /// The namespace and the name of the component.
     pub component: Key,
     /// The environment; None for a change of a release.
     pub environment: Option<Arc<str>>,

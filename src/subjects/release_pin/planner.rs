@@ -40,9 +40,9 @@ use crate::subjects::release_pin::rows::ReleaseRow;
 pub enum Order {
     /// Deploy a release to an environment without a promotion path into it.
     Deploy {
-        /// The component.
+        /// The name of the component.
         component: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
         /// The release; None for a new release of the current definitions.
         release: Option<String>,
@@ -53,9 +53,9 @@ pub enum Order {
     Promote(Promote),
     /// Roll back to an earlier release.
     Rollback {
-        /// The component.
+        /// The name of the component.
         component: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
         /// The target of the rollback.
         to: Target,
@@ -120,7 +120,7 @@ impl Order {
 /// A plan that is not applied yet.
 #[derive(Clone, Debug)]
 pub struct ActionPlan {
-    /// The plan.
+    /// The planned changes.
     pub plan: Plan,
     /// Notes for the user.
     pub notes: Vec<String>,
@@ -196,7 +196,7 @@ impl From<Refusal> for NotPlanned {
 
 /// Plans and previews actions in one namespace of a target.
 pub struct Planner<'a> {
-    /// The target.
+    /// The connection to the target.
     pub connection: &'a Connection,
     /// The read model of the namespace.
     pub feed: &'a Feed,

@@ -21,7 +21,7 @@ use crate::resolve::{self, ResolveError};
 /// The effect of a change, and the warnings.
 #[derive(Debug)]
 pub struct Preview {
-    /// The difference.
+    /// The difference between the manifests before and after the change.
     pub diff: Diff,
     /// The hash of the manifests before and after, for the audit entry.
     pub hash: String,
@@ -35,17 +35,17 @@ pub enum PreviewError {
     /// The release cannot be rendered with the environment's settings.
     #[error("release {release} does not fit {environment}: {error}")]
     DoesNotFit {
-        /// The release.
+        /// The name of the release.
         release: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
-        /// The error.
+        /// The error of the rendering.
         error: RenderError,
     },
     /// The release belongs to another component.
     #[error("release {release} belongs to component {owner}, not to {component}")]
     OfAnother {
-        /// The release.
+        /// The name of the release.
         release: String,
         /// The component of the change.
         component: String,
@@ -55,9 +55,9 @@ pub enum PreviewError {
     /// The release cannot be resolved.
     #[error("release {release}: {error}")]
     Unresolved {
-        /// The release.
+        /// The name of the release.
         release: String,
-        /// The error.
+        /// The reason why the release cannot be resolved.
         error: ResolveError,
     },
     /// The release is not available.

@@ -23,9 +23,9 @@ pub struct Pin {
     pub uid: Box<str>,
     /// The generation, which grows with every change of the spec.
     pub generation: i64,
-    /// The component.
+    /// The name of the component.
     pub component: Arc<str>,
-    /// The environment.
+    /// The name of the environment.
     pub environment: Arc<str>,
     /// The release in the releaseRef.
     pub release: Box<str>,
@@ -45,7 +45,7 @@ pub struct Pin {
     pub ready: Option<Ready>,
     /// The recorded outcomes of the revisions, oldest first.
     pub moves: Box<[Move]>,
-    /// The labels.
+    /// The labels of the ReleasePin.
     pub labels: Labels,
     /// Whether the object is being deleted.
     pub deleting: bool,
@@ -58,7 +58,7 @@ pub struct Ready {
     pub status: Box<str>,
     /// The reason, one word.
     pub reason: Box<str>,
-    /// The message.
+    /// The message of the controller.
     pub message: Box<str>,
     /// The time of the last change.
     pub since: Timestamp,
@@ -108,7 +108,7 @@ pub struct ReleaseRow {
     pub gitops: Option<GitOps>,
     /// The time of its creation.
     pub created: Timestamp,
-    /// The labels.
+    /// The labels of the release.
     pub labels: Labels,
     /// Whether the object is being deleted.
     pub deleting: bool,
@@ -121,9 +121,9 @@ pub struct SnapshotRow {
     pub key: Key,
     /// The uid, which differs from the uid of a later snapshot of the same name.
     pub uid: Box<str>,
-    /// The component.
+    /// The name of the component.
     pub component: Arc<str>,
-    /// The environment.
+    /// The name of the environment.
     pub environment: Arc<str>,
     /// The uid of the ReleasePin that the snapshot belongs to.
     pub owner: Option<Box<str>>,
@@ -133,7 +133,7 @@ pub struct SnapshotRow {
     pub size: Option<u64>,
     /// The time of its creation.
     pub created: Timestamp,
-    /// The labels.
+    /// The labels of the snapshot.
     pub labels: Labels,
 }
 

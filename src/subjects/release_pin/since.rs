@@ -26,7 +26,7 @@ const CLOCKS: SignedDuration = SignedDuration::from_mins(2);
 pub struct Suspect {
     /// The time of the change.
     pub at: Timestamp,
-    /// The component.
+    /// The namespace and the name of the component.
     pub component: Key,
     /// The environment; None for a release.
     pub environment: Option<Arc<str>>,

@@ -36,7 +36,7 @@ const REMEMBERS: Duration = Duration::from_secs(1);
 
 /// Plans and applies commands in one namespace of a target.
 pub struct Service<'a> {
-    /// The target.
+    /// The connection to the target.
     pub connection: &'a Connection,
     /// The read model of the namespace.
     pub feed: &'a Feed,

@@ -35,9 +35,9 @@ const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
 /// A stored revision of a workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored {
-    /// The number.
+    /// The number of the revision.
     pub number: i64,
-    /// The template.
+    /// The pod template of the revision.
     pub template: Value,
     /// The object that stores the revision, such as a ReplicaSet.
     pub object: DynamicObject,
@@ -80,7 +80,7 @@ pub(super) fn bad(annotations: &BTreeMap<String, String>) -> Option<String> {
 pub struct Workload {
     /// The kind, such as `Deployment`.
     pub kind: &'static str,
-    /// The object.
+    /// The workload as the server returned it.
     pub object: DynamicObject,
     /// The revisions of the workload, oldest first.
     pub stored: Vec<Stored>,

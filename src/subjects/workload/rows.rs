@@ -66,11 +66,11 @@ pub fn watches() -> [Watch; 5] {
 /// The row of a workload.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// The kind.
+    /// The kind of the workload.
     pub kind: &'static Kind,
     /// The namespace, and the name as on the command line, such as `deploy/web`.
     pub key: Key,
-    /// The uid.
+    /// The uid of the workload.
     pub uid: Box<str>,
     /// The images of the template, in a few words.
     pub images: Box<str>,
@@ -88,7 +88,7 @@ pub struct Row {
     pub holds: Box<[Hold]>,
     /// The GitOps tool that owns the workload; None if no tool owns it.
     pub gitops: Option<GitOps>,
-    /// The labels.
+    /// The labels of the workload.
     pub labels: Labels,
     /// The time of its creation.
     pub created: Timestamp,
@@ -101,7 +101,7 @@ pub struct Row {
 pub struct Revision {
     /// The uid of its workload.
     pub owner: Box<str>,
-    /// The number.
+    /// The number of the revision.
     pub number: i64,
     /// The images of the template, in a few words.
     pub images: Box<str>,

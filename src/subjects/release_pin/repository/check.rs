@@ -23,9 +23,9 @@ use crate::subjects::release_pin::rules::Refusal;
 pub struct Promotion {
     /// The ReleasePin.
     pub pin: Key,
-    /// The component.
+    /// The name of the component.
     pub component: String,
-    /// The environment.
+    /// The name of the environment.
     pub environment: String,
     /// The effective release before; None if the ReleasePin is new.
     pub from: Option<String>,

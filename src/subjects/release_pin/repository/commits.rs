@@ -22,7 +22,7 @@ use crate::text;
 
 /// The repository of a connection, and its commit options.
 pub struct Commits<'a> {
-    /// The repository.
+    /// The repository to commit to.
     pub repository: &'a Repository,
     /// The client that serves the objects of the files.
     client: &'a Client,
@@ -68,9 +68,9 @@ impl Committed {
 /// A branch that was pushed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pushed {
-    /// The branch.
+    /// The name of the branch.
     pub branch: String,
-    /// The remote.
+    /// The name or address of the remote.
     pub remote: String,
 }
 
@@ -105,9 +105,9 @@ pub enum NotCommitted {
     /// The remote has commits that are not in the clone, so the push would be rejected.
     #[error("{remote} is {commits} {} ahead on {branch}, so nothing was changed", noun(*.commits))]
     Behind {
-        /// The remote.
+        /// The name or address of the remote.
         remote: String,
-        /// The branch.
+        /// The name of the branch.
         branch: String,
         /// The number of these commits.
         commits: u64,

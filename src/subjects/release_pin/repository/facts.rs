@@ -47,7 +47,7 @@ pub enum Unfounded {
         what: String,
         /// The file of the object.
         path: String,
-        /// The branch.
+        /// The name of the branch.
         branch: String,
     },
     /// A ReleasePin on the branch names a release that the commit would remove.
@@ -55,7 +55,7 @@ pub enum Unfounded {
     Named {
         /// The ReleasePin.
         pin: String,
-        /// The release.
+        /// The name of the release.
         release: String,
         /// The branch; None for the current branch.
         branch: Option<String>,
@@ -63,7 +63,7 @@ pub enum Unfounded {
     /// A file on the branch cannot be read, and may name a release that the commit would remove.
     #[error("{path} cannot be read{}, and may name a release that gc would remove", on(.branch.as_deref()))]
     Unread {
-        /// The file.
+        /// The path of the file.
         path: String,
         /// The branch; None for the current branch.
         branch: Option<String>,

@@ -200,7 +200,7 @@ pub fn marking(tree: &Tree, marking: &Marking) -> Result<Proposal, ProposeError>
 /// The commit of a collection, and its releases.
 #[derive(Debug)]
 pub struct Collected<'c> {
-    /// The commit.
+    /// The commit that removes the releases.
     pub proposal: Proposal,
     /// The removed releases. The warnings of the commit name those that stay, with reasons.
     pub going: Vec<&'c Candidate>,

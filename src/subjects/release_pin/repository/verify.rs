@@ -93,7 +93,7 @@ pub(super) struct Facts {
 /// The objects of one side of a commit.
 #[derive(Debug, PartialEq)]
 struct Side<T> {
-    /// The objects.
+    /// The objects in the files that this clone has.
     found: Vec<T>,
     /// False if this clone lacks a file.
     whole: bool,

@@ -27,7 +27,7 @@ pub(in crate::subjects::release_pin) struct Span<'s> {
     pub recorded: Option<&'s str>,
     /// The release that the releaseRef names.
     pub reference: Option<&'s str>,
-    /// The holds.
+    /// The holds of the ReleasePin in the span.
     pub holds: &'s [Hold],
 }
 
