@@ -22,7 +22,7 @@ use crate::api::pin::Hold;
 /// The user, time and reason of an action.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// The id of the operation, chosen before its first request.
+    /// The id of the operation, chosen before the first request of the operation.
     pub operation: String,
     /// The current time.
     pub now: Timestamp,

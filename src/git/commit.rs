@@ -1,4 +1,4 @@
-//! Edits files in one commit, on the checked out branch or on another one.
+//! Edits files in one commit, on the checked out branch or on another branch.
 //!
 //! On the checked out branch, bowline edits the files and runs `git commit --only` on them: hooks run as
 //! usual, commits are signed as configured, and other files that the user has staged stay staged.
@@ -347,8 +347,8 @@ impl Turn<'_> {
         })
     }
 
-    /// Restores a file that still has the planned content. Returns false if a hook or a user has changed it
-    /// meanwhile.
+    /// Restores a file that still has the planned content. Returns false if a hook or a user has
+    /// changed the file after the planned edit.
     fn restore(&self, edit: &FileEdit) -> Result<bool, GitError> {
         let tree = self.tree;
         let file = tree.inside(&edit.path)?;

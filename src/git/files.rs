@@ -1,4 +1,4 @@
-//! The files of a work tree: the list, the changed ones, and the check of paths.
+//! The files of a work tree: lists all files or the changed files, and checks paths.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::sequence::{self, Edit};
 use super::words::words;
 
-/// Whether a line is in both texts or in one.
+/// Whether a line is in both texts or only in one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Kind {
     /// In both texts.
@@ -22,7 +22,7 @@ pub enum Kind {
 /// One line of a hunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Whether the line is in both texts or in one.
+    /// Whether the line is in both texts or only in one of them.
     pub kind: Kind,
     /// The line number in the first text, from 1; None if the line is not in that text.
     pub before: Option<usize>,

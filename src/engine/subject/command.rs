@@ -1,5 +1,5 @@
-//! Commands on one subject, for every kind that plans through the engine: read its revisions, roll it back,
-//! pin and unpin it, undo the last action.
+//! Commands on one subject, for every kind that plans through the engine: read the revisions of the
+//! subject, roll the subject back, pin and unpin it, undo the last action on it.
 //!
 //! The folder of a kind provides two functions, and both front ends call them through [`Actions`].
 

@@ -62,8 +62,9 @@ pub enum HoldsIn {
 pub enum Numbering {
     /// By the generation: every change of the spec is a revision.
     Generation,
-    /// By an annotation that bowline increments with each of its changes. Other programs change such an object
-    /// all the time, for example an autoscaler its replicas; only a change of `fields` conflicts with a plan.
+    /// By an annotation that bowline increments with each of its own changes. Other programs change
+    /// such an object all the time, for example an autoscaler changes the replicas. Only a change
+    /// of `fields` conflicts with a plan.
     Annotation {
         /// The name of the annotation.
         name: &'static str,

@@ -27,7 +27,8 @@ use crate::api::{DeploymentPipeline, Environment};
 use crate::connect::kinds::{self, Discovery};
 use crate::connect::{Failure, explain, failure};
 
-/// A read model that follows a server; dropping it ends its watches. Only the watches write it.
+/// A read model that follows a server. Only the watches of the feed write the read model; dropping
+/// the feed ends the watches.
 pub struct Feed {
     world: Arc<RwLock<World>>,
     version: watch::Receiver<u64>,

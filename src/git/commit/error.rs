@@ -69,9 +69,9 @@ pub enum CommitError {
     Refused {
         /// The output of git and the hook.
         said: String,
-        /// Files that a hook or a user has changed meanwhile; they are not restored.
+        /// Files that a hook or a user has changed after the planned edit; they are not restored.
         left: Vec<String>,
-        /// New files that a hook or a user has changed meanwhile; no commit has them.
+        /// New files that a hook or a user has changed after the planned edit; no commit has them.
         new: Vec<String>,
     },
     /// git did not make the commit, and a file could not be restored.

@@ -1,8 +1,7 @@
 //! The audit chain of the releases of one component: marks, collections, and restored releases.
-//!
-//! Entries are numbered, so that of two writers with the same number one gets a conflict and reads again.
-//! After a lost answer, the writer looks for the entry of its operation. The newest entry is found by a
-//! binary search, not by reading the chain.
+//! Entries have numbers. If two writers use the same number, one of them gets a conflict and reads
+//! the chain again. After a lost answer, the writer looks for the entry of its operation. The
+//! newest entry is found by a binary search, not by reading the chain.
 
 use jiff::Timestamp;
 use kube::Client;

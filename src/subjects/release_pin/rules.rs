@@ -354,7 +354,7 @@ impl<'w> Rules<'w> {
         Ok(())
     }
 
-    /// Checks that the effective release of an environment is ready there, if `needs_ready`.
+    /// Checks that the effective release of a ReleasePin is ready, if `needs_ready` is set.
     pub(super) fn source(&mut self, pin: &Pin, needs_ready: bool) -> Result<(), Refusal> {
         let effective = pin.effective_release(self.asked.now);
         if needs_ready && !pin.is_ready(self.asked.now) {

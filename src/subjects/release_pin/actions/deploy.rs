@@ -25,7 +25,8 @@ pub fn plan(world: &World, command: &Deploy, asked: &Asked) -> Result<Plan, Refu
     plan_with(world, None, command, asked)
 }
 
-/// Plans a deploy of a release that may not exist yet: `supposed` takes its place in the read model.
+/// Plans a deploy of a release that may not exist yet: the rules then use the row `supposed` for
+/// it.
 pub fn plan_with(
     world: &World,
     supposed: Option<&ReleaseRow>,

@@ -247,7 +247,7 @@ impl Candidate<'_, '_> {
     }
 }
 
-/// Returns the last good revision: the newest revision with a release other than the effective one that
+/// Returns the last good revision: the newest revision whose release is not the effective release,
 /// was healthy when it was replaced, still exists, is not marked bad and is not abandoned.
 ///
 /// A release is abandoned if the environment went back from it to an earlier release, by a rollback or an
@@ -268,8 +268,8 @@ pub(in crate::subjects::release_pin) fn went_back<'p>(
     abandoned(ran.map(|ran| &*ran.release).chain([current]))
 }
 
-/// Returns the revisions with a release other than the effective one that was healthy when it was replaced
-/// and still exists, the newest first.
+/// Returns the revisions whose release is not the effective release, was healthy when it was
+/// replaced and still exists, the newest first.
 fn healthy<'w, 'p>(
     world: &'w World,
     pin: &'p Pin,

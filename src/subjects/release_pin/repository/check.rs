@@ -27,9 +27,9 @@ pub struct Promotion {
     pub component: String,
     /// The name of the environment.
     pub environment: String,
-    /// The effective release before; None if the ReleasePin is new.
+    /// The effective release before the change; None if the ReleasePin is new.
     pub from: Option<String>,
-    /// The effective release afterwards; None if the ReleasePin is removed.
+    /// The effective release after the change; None if the ReleasePin is removed.
     pub to: Option<String>,
     /// A phrase about each hold that the change places, lifts or edits.
     pub holds: Vec<String>,

@@ -205,8 +205,8 @@ impl<'a> Commits<'a> {
 
     /// Prepares a plan: reads all files and cleans up after an interrupted action. If the commit
     /// will be pushed, also fetches from the remote or checks that the remote exists, as `remote`
-    /// says. Returns a message if an action was interrupted. A dry run and a read-only connection
-    /// clean nothing up: an interrupted action is an error there.
+    /// says. Returns a message if an action was interrupted. For a dry run and on a read-only
+    /// connection, cleans nothing up and returns an error if an action was interrupted.
     pub async fn begin(
         &self,
         remote: BeforePlan,

@@ -17,8 +17,8 @@ use crate::subjects::release_pin::actions::gc::Candidate;
 use crate::subjects::release_pin::facts::{self, PinFact};
 use crate::text;
 
-/// The objects that the branch of a commit has to contain, and the releases that no ReleasePin there may
-/// name.
+/// The objects that the branch of a commit has to contain, and the releases that no ReleasePin on
+/// this branch may name.
 #[derive(Clone, Debug, Default)]
 pub struct Grounds {
     /// Objects as in the files on disk, by path.
