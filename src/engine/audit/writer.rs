@@ -41,8 +41,8 @@ impl AuditWriter {
         Ok(Self::of(client, namespace, by, now))
     }
 
-    /// Like [`AuditWriter::new`], for a kind that exists without bowline: if the server does not have AuditEntries,
-    /// the record is an Event.
+    /// Like [`AuditWriter::new`], for a kind that exists without bowline: if the server does not
+    /// have AuditEntries, records changes as Events.
     pub async fn for_kind(
         client: &Client,
         namespace: &str,

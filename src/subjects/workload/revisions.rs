@@ -187,8 +187,8 @@ fn revisions(subject: &SubjectRef, workload: &Workload) -> Revisions<Content> {
     let rows = workload.stored.iter().map(|stored| {
         let is_current = Some(stored.number) == current;
         let verdict = is_current.then(|| workload.health());
-        // The controllers of StatefulSets and DaemonSets do not update the annotations of a revision that becomes the
-        // newest again.
+        // The controllers of StatefulSets and DaemonSets do not update the annotations of a
+        // revision that becomes the newest revision again.
         let on_workload = is_current
             .then(|| published(stored, &workload.object))
             .flatten();
@@ -234,8 +234,8 @@ fn revisions(subject: &SubjectRef, workload: &Workload) -> Revisions<Content> {
     }
 }
 
-/// Returns the time at which a revision was published. A revision that is published again keeps its object, so only
-/// bowline's own record has the time then.
+/// Returns the time at which a revision was published. A revision that is published again keeps its
+/// object, so only the operation that bowline recorded has the time of the second publication.
 fn created(stored: &Stored, operation: Option<&Operation>) -> Option<Timestamp> {
     let recorded = operation.map(|operation| operation.at.0);
     recorded.or_else(|| Some(stored.object.creation_timestamp()?.0))

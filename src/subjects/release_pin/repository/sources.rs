@@ -67,8 +67,8 @@ pub fn sources(
     }
 }
 
-/// Returns the files of definitions that a release embeds and whose content is not in the last commit. A release by
-/// reference embeds only the workload.
+/// Returns the files of the definitions that a release embeds and that differ from the last commit.
+/// A release by reference embeds only the workload.
 pub fn uncommitted(
     tree: &Tree,
     namespace: &str,
