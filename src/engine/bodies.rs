@@ -1,9 +1,9 @@
-//! A cache of bodies: fetches the specs that the read model does not have, each once, and keeps them
-//! compressed within a budget.
+//! A cache of bodies. A body is the spec of an object that the read model has without its spec. The
+//! cache fetches each body once, and keeps it compressed within a budget.
 //!
-//! It keeps only specs, and only of kinds whose spec never changes: the uid identifies the body, so
-//! nothing here can be stale. Labels and annotations of these objects do change, and are never read from
-//! here.
+//! The cache keeps only specs, and only of kinds whose spec never changes: the uid identifies the
+//! body, so no body in the cache can be stale. Labels and annotations of these objects do change,
+//! so the cache does not keep them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -20,7 +20,8 @@ use serde::de::DeserializeOwned;
 /// The default budget in bytes.
 pub const BUDGET: usize = 32 << 20;
 
-/// The zstd level. YAML bodies shrink to about a fifth; higher levels save little and cost much.
+/// The zstd level. YAML bodies shrink to about a fifth; higher levels save little space and need
+/// much more time.
 const LEVEL: i32 = 3;
 
 /// The reason why a body is not available.
@@ -29,27 +30,27 @@ pub enum BodyError {
     /// The object does not exist.
     #[error("{kind} {name} no longer exists")]
     Gone {
-        /// The kind.
+        /// The kind of the object.
         kind: String,
-        /// The name.
+        /// The name of the object.
         name: String,
     },
     /// Another object has the same name.
     #[error("{kind} {name} was deleted and created again")]
     Replaced {
-        /// The kind.
+        /// The kind of the object.
         kind: String,
-        /// The name.
+        /// The name of the object.
         name: String,
     },
     /// The body cannot be parsed.
     #[error("cannot read {kind} {name}: {why}")]
     Broken {
-        /// The kind.
+        /// The kind of the object.
         kind: String,
-        /// The name.
+        /// The name of the object.
         name: String,
-        /// The error.
+        /// The error of the parser.
         why: String,
     },
     /// A request failed.
@@ -93,7 +94,7 @@ impl Default for Bodies {
 }
 
 impl Bodies {
-    /// Creates an empty cache that keeps at most so many bytes, compressed.
+    /// Creates an empty cache that keeps at most `budget` bytes of compressed bodies.
     pub fn new(budget: usize) -> Self {
         let shelf = Shelf {
             budget,
@@ -109,8 +110,8 @@ impl Bodies {
         self.shelf().used
     }
 
-    /// Returns the spec of an object whose spec never changes. Without a uid, that of the object that has
-    /// the name now.
+    /// Returns the spec of an object whose spec never changes. Without `uid`, returns the spec of
+    /// the object that has the name now.
     pub async fn spec<K>(
         &self,
         client: &Client,
@@ -150,7 +151,8 @@ impl Bodies {
         })
     }
 
-    /// Keeps the spec of an object that is not stored yet, and so has no uid.
+    /// Adds the spec of an object that the server does not have yet, and that has no uid for this
+    /// reason.
     pub fn suppose<K>(&self, namespace: &str, object: &K)
     where
         K: Resource<DynamicType = ()> + HasSpec,
@@ -219,7 +221,8 @@ impl Shelf {
         shared
     }
 
-    /// Keeps the fetched body; only the first waiting caller does it.
+    /// Adds the fetched body to the cache. Only the first of the callers that waited for the fetch
+    /// does this.
     fn finish(&mut self, key: &Key, answer: &Answer) {
         if self.underway.remove(key).is_some()
             && let Ok(bytes) = answer
@@ -401,7 +404,7 @@ mod tests {
             asked in proptest::collection::vec((0u8..12, 0usize..30), 0..60),
         ) {
             let bodies = Bodies::new(budget);
-            // The size of a body never changes, because the body does not.
+            // The size of a body never changes, because a body never changes.
             let mut sizes: HashMap<u8, usize> = HashMap::new();
             let mut recent: Vec<u8> = Vec::new();
             for (name, size) in asked {

@@ -3,8 +3,8 @@
 //!
 //! A claim is one merge patch with the object's uid: the label that a policy protects from deletion, and
 //! the author and time of the claim. It is placed before the subject changes, and refused if the object is
-//! marked bad or being deleted. It can be placed twice without harm, so a request without an answer is
-//! simply repeated.
+//! marked bad or being deleted. A second claim on the same object does no harm, so a request
+//! without an answer is simply repeated.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -19,7 +19,8 @@ use crate::api::labels;
 use crate::api::release::{Claim, Verdict};
 use crate::connect::explain;
 
-/// The largest age of a claim when the subject changes; a collector waits twice as long.
+/// The largest age of a claim at the time when the subject changes; a collector waits twice as
+/// long.
 const LASTS: SignedDuration = SignedDuration::from_mins(5);
 
 /// The reason why an object cannot be claimed.
@@ -42,13 +43,13 @@ pub enum ClaimError {
 /// An object to claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimOn {
-    /// The kind.
+    /// The kind of the object.
     pub resource: ApiResource,
-    /// The word for an object of the kind in messages.
+    /// The word for an object of this kind in messages.
     pub word: &'static str,
-    /// The namespace and the name.
+    /// The namespace and the name of the object.
     pub key: Key,
-    /// The uid; None if it is not known.
+    /// The uid of the object; None if it is not known.
     pub uid: Option<String>,
 }
 

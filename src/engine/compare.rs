@@ -9,11 +9,11 @@ use super::subject::command::Content;
 /// One side of a comparison.
 #[derive(Clone, Debug)]
 pub struct Side {
-    /// The description of the side.
+    /// The title of the side for the user, such as the subject and its revision.
     pub what: String,
-    /// The objects.
+    /// The objects that the diff compares.
     pub objects: Vec<Value>,
-    /// The time of the reading.
+    /// The time at which the objects were read.
     pub read: Timestamp,
 }
 
@@ -24,7 +24,7 @@ pub struct Sides {
     pub before: Side,
     /// The newer or right side.
     pub after: Side,
-    /// Whether the second side has live objects, with all values that servers fill in.
+    /// Whether the `after` side has live objects, with all values that servers fill in.
     pub is_live: bool,
 }
 

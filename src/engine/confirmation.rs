@@ -1,9 +1,9 @@
 //! The confirmation of an action: the higher the risk, the more the user has to type.
 //!
-//! For the first environments of the pipeline, a key is enough. For other environments, the user must have
-//! seen the difference first. For production, the user types the environment's name; for a set, also the
-//! number of its subjects. Text after these words is the reason. The front ends show the plan, ask, and pass
-//! the answer on; nothing here prints or waits.
+//! For the first environments of the pipeline, one key is enough. For other environments, the user
+//! must have seen the difference first. For production, the user types the environment's name; for
+//! a set, also the number of its subjects. Text after these words is the reason. The front ends
+//! show the plan, ask, and pass the answer on; no function of this module prints or waits.
 
 use super::plan::Plan;
 use super::world::World;
@@ -23,8 +23,8 @@ pub struct Confirmation {
     pub reason: Reason,
     /// Whether the user must have seen the difference first.
     pub shown: bool,
-    /// The effect for which the action needs an answer or a flag even where nobody can be asked, such as
-    /// `the deletion of 3 objects`; None if the action needs neither there.
+    /// The effect of the action, such as `the deletion of 3 objects`, if the action is refused when
+    /// there is neither a terminal to ask on nor a flag. None if the action needs neither of them.
     pub risk: Option<String>,
 }
 
@@ -43,14 +43,14 @@ pub enum Reason {
 /// The answer of the user to the question of a front end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer<'a> {
-    /// The typed text; empty for a key.
+    /// The user answered the question.
     Given {
-        /// The text.
+        /// The typed text; empty if the user pressed a key.
         typed: &'a str,
         /// Whether the user has seen the difference.
         shown: bool,
     },
-    /// A flag of the command line confirms in advance.
+    /// The user confirmed in advance, with a flag on the command line.
     Flag,
     /// There is no terminal to ask on, and no flag.
     Absent,
@@ -93,7 +93,7 @@ pub enum NotConfirmed {
         Some(after) => format!("Add a reason after the {after}"),
     })]
     Reason {
-        /// The kind of the last word to type; None if there is no word to type.
+        /// What the last word to type is, a name or a number; None if there is no word to type.
         after: Option<&'static str>,
     },
     /// The user has not seen the difference.
@@ -155,7 +155,8 @@ impl Confirmation {
         }
     }
 
-    /// Returns the confirmation of an action that the user confirms with a number of objects.
+    /// Returns the confirmation of an action that the user confirms by typing the number of its
+    /// objects.
     pub fn of_count(count: usize, counts: &'static str, risk: String) -> Self {
         Self {
             words: vec![count.to_string()],

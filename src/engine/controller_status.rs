@@ -1,7 +1,7 @@
 //! Finds out whether a controller runs: without one, the recorded health may be out of date.
 //!
-//! In a cluster the controller renews a Lease. For an embedded store it holds a lock on a file, which the
-//! operating system releases when the process ends.
+//! In a cluster, the controller renews a Lease. For an embedded store, the controller holds a lock
+//! on a file, which the operating system releases when the process ends.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub enum ControllerStatus {
     Unknown,
 }
 
-/// Checks for the controller of a target; `now` is the server's time.
+/// Returns whether a controller runs for the target of a connection; `now` is the server's time.
 pub async fn controller(
     connection: &Connection,
     now: Timestamp,
@@ -125,8 +125,8 @@ mod tests {
     fn a_controller_runs_while_a_process_holds_the_lock() {
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("store.db");
-        // The text contains no command: without the store it would start controllers on the cluster of
-        // the kubeconfig.
+        // The message suggests no command: a command without the store would start controllers on
+        // the cluster of the kubeconfig.
         assert_eq!(
             beside(&store),
             ControllerStatus::Absent("no process runs the controllers of this store".to_owned())

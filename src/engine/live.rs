@@ -1,7 +1,7 @@
-//! The live objects of a data plane: those that a rendering names.
+//! Reads the live objects of a data plane that a rendering names.
 //!
-//! Only reads. An object that cannot be read is an error and never an absent object, so that a cluster
-//! without an answer does not look empty.
+//! This module only reads. An object that cannot be read is an error and never an absent object, so
+//! that a cluster without an answer does not look empty.
 
 use std::collections::HashMap;
 
@@ -30,9 +30,9 @@ pub struct Live {
 #[derive(Debug, thiserror::Error)]
 #[error("{object}: {error}")]
 pub struct LiveError {
-    /// The object.
+    /// The object that could not be read.
     pub object: String,
-    /// The error.
+    /// The error of the request.
     pub error: kube::Error,
 }
 
@@ -69,7 +69,8 @@ pub async fn live(client: &Client, named: &[Value]) -> Result<Live, LiveError> {
     Ok(live)
 }
 
-/// Reads the live object with the name of another object.
+/// Reads the live object that has the name and the namespace of another object; None if it does not
+/// exist.
 fn read(
     client: &Client,
     object: &Value,
@@ -113,7 +114,8 @@ fn is_named(object: &Value) -> bool {
     said("/metadata/name").is_some_and(fits) && said("/metadata/namespace").is_none_or(fits)
 }
 
-/// Finds the API resource of a kind on the data plane; None if it does not serve the kind.
+/// Finds the API resource of a kind on the data plane; None if the data plane does not serve the
+/// kind.
 async fn found(
     client: &Client,
     kind: &GroupVersionKind,

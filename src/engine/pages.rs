@@ -4,7 +4,7 @@ use kube::api::{Api, ListParams};
 use kube::core::PartialObjectMeta;
 use serde::de::DeserializeOwned;
 
-/// The page size.
+/// The largest number of objects in one page of a list.
 pub const PAGE: u32 = 500;
 
 /// Reads the metadata of all objects of a kind, page by page.

@@ -22,13 +22,13 @@ use crate::api::pin::Hold;
 /// The user, time and reason of an action.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// The id of the operation, chosen before its first request.
+    /// The id of the operation, chosen before the first request of the operation.
     pub operation: String,
     /// The current time.
     pub now: Timestamp,
     /// The user, as far as this machine knows.
     pub user: String,
-    /// The reason.
+    /// The reason that the user gave.
     pub reason: Option<String>,
     /// The namespace of the subjects.
     pub namespace: String,
@@ -50,13 +50,13 @@ pub fn hold_id(operation: &str) -> String {
 /// The planned changes of an action.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The action.
+    /// The action that the user asked for.
     pub action: Action,
-    /// The operation.
+    /// The id of the operation.
     pub operation: String,
-    /// The time of the plan.
+    /// The time at which the plan was made.
     pub at: Timestamp,
-    /// The reason.
+    /// The reason that the user gave.
     pub reason: Option<String>,
     /// One change per subject.
     pub changes: Vec<Change>,
@@ -79,7 +79,7 @@ impl Plan {
         strict.map(|change| change.environment.as_str())
     }
 
-    /// Returns the first change of a production environment.
+    /// Returns the first change in a production environment; None if there is none.
     pub fn production(&self) -> Option<&Change> {
         self.changing().find(|change| change.is_production)
     }
@@ -98,11 +98,11 @@ impl Plan {
 /// The change of one subject, with its facts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// The subject.
+    /// The subject that changes.
     pub subject: SubjectRef,
-    /// The name of its row in the matrix, such as the component.
+    /// The name of the subject's row in the matrix, such as the component.
     pub name: String,
-    /// The environment.
+    /// The name of the environment.
     pub environment: String,
     /// Whether the environment is a production environment.
     pub is_production: bool,
@@ -122,11 +122,11 @@ pub struct Change {
     pub from: Option<ContentRef>,
     /// The content of the subject after the change.
     pub to: ContentRef,
-    /// The revision that a rollback restores.
+    /// The revision that a rollback restores; None for any other action.
     pub restored_from: Option<i64>,
     /// The hash of the rendered change in the environment; None if it was not rendered.
     pub rendered_hash: Option<String>,
-    /// Whether the subject already has this state.
+    /// Whether the subject already has the state after the change, so that nothing is written.
     pub unchanged: bool,
     /// The facts of the change; if one is no longer true, the change is not made.
     pub facts: Vec<Arc<dyn Fact>>,
@@ -144,7 +144,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// Describes the value of a field.
+    /// Builds a field from its path and the value that it gets.
     pub fn set(path: &[&str], value: impl Into<Value>) -> Self {
         Self {
             path: path.iter().map(|step| (*step).to_owned()).collect(),
@@ -158,7 +158,8 @@ impl Field {
         path.try_fold(object, |value, step| value.get(step))
     }
 
-    /// Writes the field to an object, with the maps above it.
+    /// Writes the field to an object, or removes it if the value is None. Creates missing maps of
+    /// the path.
     pub fn write(&self, object: &mut Value) {
         let Some((last, above)) = self.path.split_last() else {
             return;
@@ -185,8 +186,8 @@ impl Change {
         &self.subject.key
     }
 
-    /// Returns the command of bowline with a verb on the subject, without the flags of the target. Callers quote
-    /// the names.
+    /// Returns the command line of bowline for a verb on the subject, without the flags that select
+    /// the target. `quote` quotes the names.
     pub fn command_line(&self, verb: &str, quote: fn(&str) -> String) -> String {
         let name = quote(&self.name);
         match self.subject.kind.actions {
@@ -194,13 +195,14 @@ impl Change {
                 "bowline {verb} {name} --environment {}",
                 quote(&self.environment)
             ),
-            // The name has the kind, and the subject is in the namespace of the target.
+            // The name contains the kind, such as `deploy/web`, and the subject is in the namespace
+            // of the target.
             Some(_) => format!("bowline {verb} {name}"),
         }
     }
 
-    /// Returns the key by which screens follow the subject: for a kind with its own planner the object's, else that
-    /// of its row in the matrix.
+    /// Returns the key by which screens find the subject: the key of the object for a kind with its
+    /// own planner, or else the key of its row in the matrix.
     pub fn followed(&self) -> Key {
         match self.subject.kind.actions {
             None => self.key().clone(),
@@ -258,7 +260,7 @@ impl Change {
     }
 }
 
-/// Something that a rule has read and that must still be true when the change is written.
+/// A value that a rule has read and that must still be true when the change is written.
 pub trait Fact: fmt::Debug + Any + Send + Sync {
     /// Returns the object that the fact is about: its kind, and its key. A fact about all objects of a
     /// namespace has an empty name.

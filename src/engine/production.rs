@@ -1,4 +1,5 @@
-//! Whether a namespace is production, for subjects whose namespace no Environment object names.
+//! Finds out whether a namespace is production, for subjects whose namespace no Environment object
+//! names.
 
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};

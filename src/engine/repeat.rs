@@ -23,7 +23,7 @@ pub async fn pause(attempt: u32) {
     tokio::time::sleep(grown.min(Duration::from_secs(2))).await;
 }
 
-/// Sends an idempotent request until there is an answer.
+/// Sends an idempotent request until the server answers, at most [`ATTEMPTS`] times.
 pub async fn repeat<T, F>(send: impl Fn() -> F) -> Result<T, kube::Error>
 where
     F: Future<Output = Result<T, kube::Error>>,

@@ -1,8 +1,8 @@
 //! The revisions of a subject: content, cause and health of each.
 //!
-//! One concept for the history, diff, rollback and pruning of every subject. Numbers only grow. Unknown
-//! revisions are explicit: a revision that nobody observed, that retention removed or that was never
-//! recorded is a [`Missing`] row. Pure functions over values.
+//! History, diff, rollback and pruning of every subject use this one concept. Revision numbers only
+//! grow. Unknown revisions are explicit: a revision that nobody observed, that retention removed or
+//! that was never recorded is a [`Missing`] row. All functions are pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,18 +15,18 @@ use crate::api::audit::Action;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Revision<C> {
-    /// The number.
+    /// The number of the revision.
     pub number: i64,
     /// The hash of the content, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
-    /// The start of the revision, if known.
+    /// The time at which the revision started, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<Timestamp>,
     /// The cause; None if it is not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
-    /// The revision that a rollback restored.
+    /// The revision that a rollback restored; None if the revision was not made by a rollback.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restored_from: Option<i64>,
     /// The health of the revision.
@@ -66,12 +66,12 @@ pub fn abandoned<'c>(contents: impl IntoIterator<Item = &'c str>) -> BTreeMap<&'
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cause {
-    /// The action.
+    /// The action that made the revision.
     pub action: Action,
     /// The user, according to the API server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
-    /// The reason.
+    /// The reason that the user gave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The id of the operation.
@@ -112,11 +112,11 @@ impl State {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Missing {
-    /// The first revision.
+    /// The first unknown revision.
     pub first: i64,
-    /// The last revision.
+    /// The last unknown revision.
     pub last: i64,
-    /// The reason.
+    /// The reason why the revisions are unknown.
     pub missing: Reason,
 }
 
@@ -170,9 +170,9 @@ pub enum NoRevision {
     /// There never was a revision with this number.
     #[error("{subject} has no revision {number}; it has {known}")]
     Never {
-        /// The subject.
+        /// The name of the subject.
         subject: String,
-        /// The number.
+        /// The number that the caller asked for.
         number: i64,
         /// The known revisions.
         known: String,
@@ -180,30 +180,30 @@ pub enum NoRevision {
     /// The revision existed, but its content is unknown.
     #[error("revision {number} of {subject} is not available: revisions {first} to {last} were {}; known revisions: {known}", .why.words())]
     Lost {
-        /// The subject.
+        /// The name of the subject.
         subject: String,
-        /// The number.
+        /// The number that the caller asked for.
         number: i64,
         /// The first of the consecutive unknown revisions.
         first: i64,
         /// The last of the consecutive unknown revisions.
         last: i64,
-        /// The reason.
+        /// The reason why the revisions are unknown.
         why: Reason,
         /// The known revisions.
         known: String,
     },
-    /// There is no revision before this one.
+    /// No revision before this one is known.
     #[error("{subject} has no revision before {number}")]
     First {
-        /// The subject.
+        /// The name of the subject.
         subject: String,
-        /// The number.
+        /// The number of the revision that has no predecessor.
         number: i64,
     },
 }
 
-/// The largest number of revisions in a message.
+/// The largest number of revisions that a message lists.
 const LISTED: usize = 10;
 
 impl<C> Revisions<C> {
@@ -313,7 +313,8 @@ pub fn beyond(numbers: &[i64], current: i64, referenced: &BTreeSet<i64>, limit: 
 
 /// Sorts revisions and fills the gaps between them, from 1 on.
 ///
-/// `retired` is the last revision that retention removed; `unseen` are the recorded gaps.
+/// `retired` is the last revision that retention removed; `unseen` has the first and the last
+/// revision of each recorded gap.
 pub fn with_missing<C>(
     mut known: Vec<Revision<C>>,
     retired: i64,

@@ -14,9 +14,11 @@ use crate::api::interval::Interval;
 )]
 pub struct NotATime(pub String);
 
-/// Parses a time that a user types now in a time zone.
+/// Parses the text that a user typed for a time. `now` is the current time, and `zone` is the time
+/// zone of the user.
 ///
-/// A time of the day is in the past: if it is later than now, it is that of yesterday.
+/// A time of the day without a date is in the past: if that time is later than `now` today, it
+/// means yesterday.
 pub fn read(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Timestamp, NotATime> {
     let words = text.trim();
     let here = now.to_zoned(zone.clone());

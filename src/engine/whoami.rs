@@ -13,7 +13,8 @@ use super::repeat::repeat;
 /// Returns the current time by the server's clock. A plan may be applied long after it was made.
 pub type Clock<'a> = &'a (dyn Fn() -> Timestamp + Send + Sync);
 
-/// A smaller difference is only network delay and the server's whole seconds.
+/// The smallest clock difference that matters. A smaller one comes only from network delay and the
+/// server's whole seconds.
 const NOTICED: SignedDuration = SignedDuration::from_secs(5);
 
 /// Our user name and clock difference, according to the server.
@@ -25,7 +26,7 @@ pub struct Whoami {
     pub ahead: SignedDuration,
 }
 
-/// Asks the server; `clock` is our clock.
+/// Asks the server for our user name and its time; `clock` returns our time.
 pub async fn ask(client: &Client, clock: Clock<'_>) -> Result<Whoami, kube::Error> {
     let reviews: Api<SelfSubjectReview> = Api::all(client.clone());
     let (params, question) = (PostParams::default(), SelfSubjectReview::default());

@@ -1,8 +1,9 @@
-//! The arguments of git. No other module builds them.
+//! Builds the arguments of git. No other module does this.
 //!
-//! A flag is text of this program, so its type is `&'static str`. Every other text is a value: the name of a
-//! remote, a revision, a path, a message. A value is attached to its flag, or it stands behind
-//! `--end-of-options`, or it is a pathspec behind `--`. So git reads no value as an option.
+//! A flag is a constant text of this program, so its type is `&'static str`. Every other text is a
+//! value: the name of a remote, a revision, a path, a message. A value is attached to its flag, or
+//! it stands behind `--end-of-options`, or it is a pathspec behind `--`. So git reads no value as
+//! an option.
 
 use std::ffi::{OsStr, OsString};
 
@@ -35,7 +36,7 @@ impl Arguments {
         flags.into_iter().fold(Self::of(command), Self::flag)
     }
 
-    /// Returns the command.
+    /// Returns the git command, such as `rev-parse`.
     pub(crate) fn command(&self) -> &'static str {
         self.command
     }
@@ -75,7 +76,8 @@ impl Arguments {
         self
     }
 
-    /// Adds paths from the root of the work tree. git reads each literally, whatever characters it has.
+    /// Adds paths from the root of the work tree. git takes each path literally, whatever
+    /// characters the path has.
     pub(crate) fn paths<'p>(mut self, paths: impl IntoIterator<Item = &'p str>) -> Self {
         let paths = paths.into_iter().map(literal);
         self.paths.get_or_insert_default().extend(paths);
@@ -137,11 +139,11 @@ fn literal(path: &str) -> String {
     format!(":(literal){path}")
 }
 
-/// Formats paths for `--pathspec-from-file`, separated by NUL characters. git reads each literally, whatever
-/// characters it has.
+/// Formats paths for `--pathspec-from-file`, separated by NUL characters. git takes each path
+/// literally, whatever characters the path has.
 ///
-/// An environment variable could do that for all paths, but hooks inherit variables: their patterns would no
-/// longer match.
+/// An environment variable could make git take all paths literally. But hooks inherit variables,
+/// and the patterns in hooks would no longer match.
 pub(super) fn pathspecs<'p>(paths: impl IntoIterator<Item = &'p str>) -> Vec<u8> {
     let paths = paths.into_iter().map(literal);
     paths.collect::<Vec<String>>().join("\0").into_bytes()
@@ -203,14 +205,14 @@ pub(super) fn check_address(text: &str) -> Result<(), NoAddress> {
     }
     let host = match text.split_once("://") {
         Some((scheme, rest)) if scheme.chars().all(of_scheme) => {
-            // git compares them exactly: `FILE://` runs the program `git-remote-FILE`.
+            // git compares the schemes exactly: `FILE://` runs the program `git-remote-FILE`.
             let known = ["https", "http", "ssh", "git", "file", "git+ssh", "ssh+git"];
             if !known.contains(&scheme) {
                 return Err(NoAddress::Transport);
             }
             rest.split('/').next().unwrap_or_default()
         }
-        // For example `user@host:path`.
+        // A text with one of these characters can be an address, for example `user@host:path`.
         _ if !text.contains(['/', ':', '\\']) && !matches!(text, "." | "..") => {
             return Err(NoAddress::Word);
         }

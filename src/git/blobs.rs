@@ -146,7 +146,7 @@ impl WorkTree {
     }
 }
 
-/// The part of a blob that is kept in memory: the whole blob up to the limit.
+/// The part of a blob that is kept in memory: the whole blob if its size is within the limit.
 struct Content<'w> {
     limits: BlobLimits<'w>,
     size: usize,
@@ -200,7 +200,7 @@ impl<'w> Content<'w> {
 /// every other answer, git writes only one line without a content, or the content of a commit or a tree.
 struct Batch<'w> {
     limits: BlobLimits<'w>,
-    /// The number of answers.
+    /// The number of answers so far.
     count: usize,
     state: Expected<'w>,
     is_broken: bool,

@@ -1,4 +1,4 @@
-//! Edits files in one commit, on the checked out branch or on another one.
+//! Edits files in one commit, on the checked out branch or on another branch.
 //!
 //! On the checked out branch, bowline edits the files and runs `git commit --only` on them: hooks run as
 //! usual, commits are signed as configured, and other files that the user has staged stay staged.
@@ -45,7 +45,7 @@ impl FileEdit {
 /// A planned commit.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
-    /// The edits.
+    /// The edits of files that the commit contains.
     pub edits: &'a [FileEdit],
     /// The message, including trailers.
     pub message: &'a str,
@@ -55,7 +55,8 @@ pub struct Wanted<'a> {
     pub branch: Option<&'a str>,
     /// Compares two states of a file by their meaning.
     pub means_the_same: MeansTheSame,
-    /// The limits of the files whose meaning is compared. A larger file without the words has no meaning.
+    /// The size limit and the words for files whose meaning is compared. A file over the limit
+    /// without any of the words is compared as if it did not exist.
     pub limits: BlobLimits<'a>,
 }
 
@@ -70,7 +71,7 @@ pub struct Made {
     pub commit: String,
     /// The branch of the commit.
     pub branch: String,
-    /// The first line of its message.
+    /// The first line of the commit message.
     pub subject: String,
     /// Whether the branch is checked out in this work tree.
     pub here: bool,
@@ -81,7 +82,7 @@ pub struct Made {
 /// The longest wait for another git process.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The right to commit in a work tree; other processes wait for it.
+/// The right to commit in a work tree. Other bowline processes wait until it is dropped.
 #[derive(Debug)]
 pub struct Turn<'w> {
     pub(super) tree: &'w WorkTree,
@@ -192,7 +193,7 @@ impl WorkTree {
                 self.admits_elsewhere(&state, branch, wanted)?;
             }
             None => {
-                // A rebase detaches HEAD.
+                // Check this before the branch, because a rebase also detaches HEAD.
                 if let Some(what) = state.under_way {
                     return Err(CommitError::UnderWay(what.to_owned()));
                 }
@@ -205,7 +206,7 @@ impl WorkTree {
         Ok(state)
     }
 
-    /// Checks that every file is as the plan read it, and committed.
+    /// Checks that every file has the content that the plan read, and has no uncommitted changes.
     fn check(&self, state: &State, wanted: &Wanted<'_>) -> Result<(), CommitError> {
         for edit in wanted.edits {
             let path = || edit.path.clone();
@@ -222,7 +223,8 @@ impl WorkTree {
                 return Err(CommitError::Changed { path: path() });
             }
         }
-        // A file that git does not track would add more to the commit than planned.
+        // For a file that git does not track, the commit would contain more than the planned
+        // change.
         let known: Vec<String> = wanted
             .edits
             .iter()
@@ -232,12 +234,13 @@ impl WorkTree {
         self.tracks(&known)
     }
 
-    /// Refuses files that git does not track, or that it does not check for changes.
+    /// Refuses files that git does not track, and files that git does not check for changes.
     fn tracks(&self, paths: &[String]) -> Result<(), CommitError> {
         if paths.is_empty() {
             return Ok(());
         }
-        // `H path`; another letter if git does not check the file.
+        // A line is `H path`. With `S` or a lowercase letter instead of `H`, git does not check the
+        // file.
         let listed = self.ask(Arguments::plain("ls-files", ["-v", "-z"]))?;
         let tags: HashMap<&str, &str> = listed
             .split('\0')
@@ -298,8 +301,9 @@ impl Turn<'_> {
         Ok(made)
     }
 
-    /// Restores everything, unless the commit was made before git failed. The files are restored without
-    /// git: whatever made the commit fail can make `git restore` fail too.
+    /// Restores the files and the index, unless the commit was made before git failed. The files
+    /// are restored without git: the cause that made the commit fail can make `git restore` fail
+    /// too.
     fn undo(
         &self,
         journal: &Journal,
@@ -323,8 +327,8 @@ impl Turn<'_> {
                 (false, None) => new.push(edit.path.clone()),
             }
         }
-        // A failed `git commit --only` leaves the index as it was, but for the names of new files and for the
-        // files that a hook has staged.
+        // A failed `git commit --only` leaves the index as it was, except for the names of new
+        // files and for the files that a hook has staged.
         let known = edits.iter().filter(|edit| edit.before.is_some());
         let known = pathspecs(known.map(|edit| edit.path.as_str()));
         if !known.is_empty() {
@@ -343,8 +347,8 @@ impl Turn<'_> {
         })
     }
 
-    /// Restores a file that still has the planned content. Returns false if a hook or a user has changed it
-    /// meanwhile.
+    /// Restores a file that still has the planned content. Returns false if a hook or a user has
+    /// changed the file after the planned edit.
     fn restore(&self, edit: &FileEdit) -> Result<bool, GitError> {
         let tree = self.tree;
         let file = tree.inside(&edit.path)?;

@@ -26,7 +26,7 @@ impl Turn<'_> {
         let base = base.ok_or(CommitError::Detached)?;
         let index = tree.notes().join("index");
         let built = self.build(&index, &base, wanted);
-        // The index is built anew for each commit.
+        // Each commit builds its own index, so nothing needs this index any more.
         let _ = std::fs::remove_file(&index);
         let commit = built?;
         // No branch has the commit yet, so nothing has to be taken back.
@@ -152,7 +152,8 @@ impl WorkTree {
         }
     }
 
-    /// Checks that the branch has the same files as the work tree.
+    /// Checks that no edited file differs between `base`, the tip of the branch, and `head`, the
+    /// checked-out commit.
     fn same_as(
         &self,
         base: &str,
@@ -170,7 +171,7 @@ impl WorkTree {
         }
     }
 
-    /// Returns the work tree in which a branch is checked out.
+    /// Returns the work tree in which a branch is checked out; None if there is none.
     fn checked_out(&self, reference: &str) -> Result<Option<String>, GitError> {
         let listed = self.ask(Arguments::plain("worktree", ["list", "--porcelain"]))?;
         let mut place = None;

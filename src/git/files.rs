@@ -1,4 +1,4 @@
-//! The files of a work tree: the list, the changed ones, and the check of paths.
+//! The files of a work tree: lists all files or the changed files, and checks paths.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -7,8 +7,8 @@ use super::arguments::Arguments;
 use super::{GitError, WorkTree, told};
 
 impl WorkTree {
-    /// Returns the file at a path of the work tree. Refuses a path that leaves the work tree, also through a
-    /// link.
+    /// Returns the file at a path of the work tree. Refuses a path that leaves the work tree, even
+    /// if it does so only through a link.
     pub fn inside(&self, path: &str) -> Result<PathBuf, GitError> {
         let mut file = self.root.clone();
         for (at, part) in path.split('/').enumerate() {
@@ -36,7 +36,8 @@ impl WorkTree {
         }
     }
 
-    /// Lists the files below the scope that differ from a commit, or that git does not track.
+    /// Lists files below the directory that the user named: those that differ from a commit, and
+    /// those that git does not track.
     pub fn changed_since(&self, commit: &str) -> Result<Vec<String>, GitError> {
         let question = Arguments::plain("diff", ["--name-only", "-z", "--no-renames"]);
         let question = question.operand(commit).below();
@@ -51,7 +52,8 @@ impl WorkTree {
         Ok(files.map(str::to_owned).collect())
     }
 
-    /// Lists the files below the scope: tracked ones, and untracked ones that are not ignored.
+    /// Lists the files below the directory that the user named: tracked files, and untracked files
+    /// that are not ignored.
     pub fn files(&self) -> Result<Files, GitError> {
         let question = Arguments::plain(
             "ls-files",
@@ -73,13 +75,13 @@ impl WorkTree {
 /// The files that git lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
-    /// The paths.
+    /// The paths of all files, from the root of the work tree, except submodules.
     pub paths: Vec<String>,
-    /// The files that a sparse checkout leaves out, with their blobs.
+    /// The files that a sparse checkout leaves out, each with its path and the id of its blob.
     pub left_out: Vec<(String, String)>,
     /// The symbolic links, and the untracked paths that may be links.
     pub links: Vec<String>,
-    /// The submodules.
+    /// The paths of the submodules.
     pub submodules: BTreeSet<String>,
 }
 
@@ -110,7 +112,7 @@ impl Files {
             }
             files.paths.push(path.to_owned());
         }
-        // A file in conflict is listed once for each side.
+        // A file in a merge conflict is listed once for each side of the conflict.
         files.paths.dedup();
         files
     }

@@ -1,8 +1,9 @@
 //! The journal of a commit: written before the first change of the work tree.
 //!
-//! No system can rename several files atomically. A killed process leaves a journal in git's directory; the
-//! next commit restores the files that were not committed, or finds that they were. A file that a user has
-//! changed since is not restored but reported.
+//! No system can rename several files atomically. A killed process leaves a journal in git's
+//! directory. The next commit restores the files of the interrupted commit, or finds out that the
+//! interrupted commit was made. A file that a user has changed since then is not restored but
+//! reported.
 
 use std::fs::TryLockError;
 use std::path::PathBuf;
@@ -209,7 +210,8 @@ impl WorkTree {
         Ok(Some(became))
     }
 
-    /// Returns whether the newer commits include one of the operation.
+    /// Returns whether a commit that is newer than the journal names the journal's operation in a
+    /// trailer.
     pub(super) fn is_made(&self, journal: &Journal) -> Result<bool, GitError> {
         let head = journal.head.as_deref().filter(|head| is_object_id(head));
         let commits = self.log("HEAD", head)?;
@@ -220,7 +222,8 @@ impl WorkTree {
         }))
     }
 
-    /// Restores the files that still have the content of the journal.
+    /// Restores the files that still have the planned content. Returns the number of restored
+    /// files, and the files that a user has changed since.
     pub(super) fn put_back(&self, journal: &Journal) -> Result<(usize, Vec<String>), GitError> {
         let (mut restored, mut left) = (Vec::new(), Vec::new());
         let mut removed = Vec::new();
@@ -263,7 +266,7 @@ impl WorkTree {
         Ok(std::fs::read(file).ok().map(|bytes| hash(&bytes)))
     }
 
-    /// Returns whether a file has the planned content of the journal.
+    /// Returns whether a file still has the planned content of the journal.
     pub(super) fn is_as_noted(&self, noted: &Noted) -> Result<bool, GitError> {
         Ok(self.noted_now(noted)? == noted.after)
     }

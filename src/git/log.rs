@@ -14,7 +14,8 @@ use super::{Blob, BlobLimits, GitError, WorkTree};
 pub struct Commit {
     /// The commit id.
     pub id: String,
-    /// The parents; the first is the branch that the commit was made on.
+    /// The ids of the parents. The first parent was the newest commit of the branch on which the
+    /// commit was made.
     pub parents: Vec<String>,
     /// The author, as `Name <address>`.
     pub author: String,
@@ -35,21 +36,21 @@ pub struct Changed {
     pub from: Option<String>,
     /// The path; for a removed file, its last path.
     pub path: String,
-    /// The old blob. None: the file is new.
+    /// The id of the old blob. None: the file is new.
     pub old: Option<String>,
-    /// The new blob. None: the file was removed.
+    /// The id of the new blob. None: the file was removed.
     pub blob: Option<String>,
     /// Whether the file did not exist before, under any name.
     pub added: bool,
 }
 
-/// Ids of blobs, each with its index.
+/// Ids of blobs, each with its index in the caller's list.
 type Numbered<'i> = Vec<(usize, &'i String)>;
 
 /// A trailer: its key and its value.
 pub type Trailer<'m> = (&'m str, &'m str);
 
-/// The lines of a paragraph, and its trailers if it consists of them.
+/// The lines of a paragraph, and its trailers if the paragraph consists of trailers.
 type Part<'m> = (Vec<&'m str>, Option<Vec<Trailer<'m>>>);
 
 impl Commit {
@@ -95,7 +96,7 @@ pub(super) fn own_trailers(message: &str) -> Vec<Trailer<'_>> {
     trailers.flatten().filter(own).collect()
 }
 
-/// Returns the paragraphs after the subject, each with its trailers if it consists of them.
+/// Returns the paragraphs after the subject, each with its trailers if it consists of trailers.
 fn parts(message: &str) -> Vec<Part<'_>> {
     let lines: Vec<&str> = message.trim_end().lines().collect();
     let paragraphs = lines.split(|line| line.trim().is_empty());
@@ -116,10 +117,10 @@ fn parts(message: &str) -> Vec<Part<'_>> {
 /// The prefix of all trailers of bowline.
 const OURS: &str = "Bowline-";
 
-/// Parses a paragraph of trailers. None: it is another paragraph.
+/// Parses a paragraph of trailers. None: the paragraph has other lines.
 fn trailers<'m>(lines: &[&'m str]) -> Option<Vec<Trailer<'m>>> {
     let lines = lines.iter().map(|line| line.trim());
-    // The line that `cherry-pick -x` adds is among the trailers but is not one.
+    // `cherry-pick -x` adds a line among the trailers that is not a trailer.
     let lines = lines.filter(|line| !line.starts_with("(cherry picked from commit "));
     let read: Option<Vec<Trailer<'_>>> = lines
         .map(|line| {
@@ -131,7 +132,8 @@ fn trailers<'m>(lines: &[&'m str]) -> Option<Vec<Trailer<'m>>> {
     read.filter(|read| !read.is_empty())
 }
 
-/// The start of a commit in the output; no id and no mode starts with it.
+/// The text at the start of each commit in the output of git; no id and no file mode starts with
+/// it.
 const BEGIN: &str = "\u{1}commit\u{1}";
 
 /// The flags that make the output independent of the user's configuration.
@@ -144,12 +146,14 @@ const PLAIN: [&str; 5] = [
 ];
 
 impl WorkTree {
-    /// Lists the commits of a revision, newest first. With `since`, lists only the commits that the older
-    /// revision does not have. A merge has the files that it changed against its first parent.
+    /// Lists the commits of a revision, newest first. With `since`, lists only the commits that are
+    /// not in the history of `since`. A merge has the files that it changed against its first
+    /// parent.
     pub fn log(&self, revision: &str, since: Option<&str>) -> Result<Vec<Commit>, GitError> {
         match self.log_with("--find-renames", revision, since) {
-            // Similarity needs the blobs, which a partial clone may lack. A rename without an edit keeps the
-            // blob id.
+            // To find a renamed file that was also edited, git compares blobs, which a partial
+            // clone may lack. A file that was renamed without an edit keeps its blob id, so git
+            // finds it without the blob.
             Err(error) if error.is_of_partial_clone() => {
                 self.log_with("--find-renames=100%", revision, since)
             }
@@ -194,7 +198,8 @@ impl WorkTree {
         limits: BlobLimits<'_>,
         take: &mut dyn FnMut(usize, Blob),
     ) -> Result<(), GitError> {
-        // The answer for a blob before the missing one has been taken already.
+        // Count the blobs that were passed on before git failed at a missing blob: only the rest is
+        // read again.
         let mut done = 0;
         let mut counted = |at: usize, blob: Blob| {
             done = at + 1;

@@ -43,7 +43,7 @@ pub enum GitError {
     /// The directory is not in a work tree.
     #[error("{} is not in a git work tree ({why})", directory.display())]
     NoWorkTree {
-        /// The directory.
+        /// The directory that is not in a work tree.
         directory: PathBuf,
         /// The message of git.
         why: String,
@@ -51,23 +51,23 @@ pub enum GitError {
     /// git returned an error.
     #[error("git {command}: {said}")]
     Refused {
-        /// The command.
+        /// The git command, such as `commit`.
         command: String,
-        /// The output.
+        /// The output of git.
         said: String,
     },
     /// git talked to a remote and did not end in time.
     #[error("git {command} took longer than {after:?}; --request-timeout waits longer")]
     TooSlow {
-        /// The command.
+        /// The git command, such as `fetch`.
         command: &'static str,
-        /// The deadline.
+        /// The deadline of the command.
         after: Duration,
     },
     /// git wrote more than bowline reads.
     #[error("git {command} wrote more than {}", crate::text::bytes(*limit as u64))]
     TooMuch {
-        /// The command.
+        /// The git command, such as `log`.
         command: &'static str,
         /// The limit in bytes.
         limit: usize,
@@ -75,9 +75,9 @@ pub enum GitError {
     /// A file of the work tree or of git's directory could not be read or written.
     #[error("{}: {error}", file.display())]
     File {
-        /// The file.
+        /// The path of the file.
         file: PathBuf,
-        /// The cause.
+        /// The error of the read or write.
         error: std::io::Error,
     },
     /// A value begins with `-`, so that git would read it as an option, or contains a NUL character.
@@ -85,18 +85,18 @@ pub enum GitError {
         "git {command} does not get {value:?}: a value must not begin with \"-\" or have a NUL character"
     )]
     Argument {
-        /// The command.
+        /// The git command, such as `log`.
         command: &'static str,
-        /// The value.
+        /// The value that git does not get.
         value: String,
     },
-    /// A path outside of the work tree.
+    /// A path is outside of the work tree, or inside the `.git` directory.
     #[error("{0:?} is outside the work tree, or inside the .git directory")]
     Outside(String),
     /// The output of git cannot be parsed.
     #[error("unexpected output of git {command}")]
     NotUnderstood {
-        /// The command.
+        /// The git command, such as `log`.
         command: &'static str,
     },
 }
@@ -151,7 +151,7 @@ pub struct WorkTree {
 }
 
 impl WorkTree {
-    /// Returns the work tree of a directory.
+    /// Finds the work tree that contains a directory.
     pub fn open(
         directory: &Path,
         variables: &BTreeMap<OsString, OsString>,
@@ -195,7 +195,7 @@ impl WorkTree {
         };
         found.root = PathBuf::from(root);
         found.git_dir = PathBuf::from(git_dir);
-        // git prints it relative to its current directory.
+        // git prints this path relative to its current directory.
         found.common_dir = found.scope.join(common_dir);
         Ok(found)
     }
@@ -206,7 +206,8 @@ impl WorkTree {
         self.remote_deadline.store(deadline, Ordering::Relaxed);
     }
 
-    /// Returns the root of the work tree; paths are relative to it.
+    /// Returns the root of the work tree; the paths that this module takes and returns are relative
+    /// to it.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -270,7 +271,8 @@ impl WorkTree {
         Ok(Some(said).filter(|said| output.status.success() && is_object_id(said)))
     }
 
-    /// Returns the author of the next commit, as the log shows it: `Name <address>`. None: git does not know.
+    /// Returns the author of the next commit, as the log shows it: `Name <address>`. None: git does
+    /// not know the author.
     pub fn author(&self) -> Option<String> {
         let said = self
             .ask(Arguments::plain("var", ["GIT_AUTHOR_IDENT"]))
@@ -316,8 +318,8 @@ impl WorkTree {
         child::run(&mut command, b"", &limits).map_err(|error| not_run(name, error))
     }
 
-    /// Runs git in the root of the work tree and passes its output on in pieces. The length of the output has
-    /// no limit.
+    /// Runs git in the root of the work tree and passes its output to `stdout` in pieces. The
+    /// length of the output has no limit.
     fn output_into(
         &self,
         arguments: &Arguments,
@@ -344,8 +346,9 @@ impl WorkTree {
         let arguments = arguments.list()?;
         let mut command = Command::new(&self.program);
         command
-            // `-C` instead of the directory of the process: with that directory, or without the full path of
-            // the program, each call would copy the memory map of this process.
+            // Name the directory with `-C`, and do not set the directory of the new process: if it
+            // is set, or without the full path of the program, each call would copy the memory map
+            // of this process.
             .arg("-C")
             .arg(directory)
             .env_clear()
@@ -363,7 +366,7 @@ impl WorkTree {
 const LIMITS: Limits = Limits {
     time: None,
     output: OUTPUT,
-    // In a group of its own, ssh could not ask for a passphrase.
+    // In a process group of its own, ssh could not ask for a passphrase.
     is_group: false,
 };
 
@@ -414,7 +417,7 @@ fn told(command: &str, output: Output) -> Result<String, GitError> {
     }
 }
 
-/// Returns the error output of git; hooks write to stdout or stderr.
+/// Returns the error output of git. Hooks write to stderr or to stdout, so both are included.
 fn complaint(output: &Output) -> String {
     let said = [&output.stderr, &output.stdout]
         .map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned());

@@ -26,9 +26,9 @@ pub enum PushError {
     /// The remote branch has newer commits.
     #[error("the push was rejected: {remote} has newer commits on {branch}")]
     Rejected {
-        /// The remote.
+        /// The name or address of the remote.
         remote: String,
-        /// The branch.
+        /// The name of the branch.
         branch: String,
         /// Whether the branch is checked out in this work tree.
         here: bool,
@@ -36,9 +36,9 @@ pub enum PushError {
     /// A rule of the remote refuses the push.
     #[error("{remote} refused the push of {branch}: {said}")]
     Refused {
-        /// The remote.
+        /// The name or address of the remote.
         remote: String,
-        /// The branch.
+        /// The name of the branch.
         branch: String,
         /// The message of the remote.
         said: String,
@@ -46,9 +46,9 @@ pub enum PushError {
     /// git or a local hook did not send the branch.
     #[error("git did not push {branch} to {remote}: {said}")]
     NotSent {
-        /// The remote.
+        /// The name or address of the remote.
         remote: String,
-        /// The branch.
+        /// The name of the branch.
         branch: String,
         /// The output of git and the hook.
         said: String,
@@ -56,9 +56,9 @@ pub enum PushError {
     /// The remote does not answer, or refuses the credentials.
     #[error("{remote} could not be reached: {said}")]
     Unreachable {
-        /// The remote.
+        /// The name or address of the remote.
         remote: String,
-        /// The branch.
+        /// The name of the branch.
         branch: String,
         /// The output of git.
         said: String,
@@ -76,7 +76,8 @@ fn known(remotes: &[String]) -> String {
 }
 
 impl PushError {
-    /// Returns the error of a git command that talks to a remote.
+    /// Converts an error of a git command that talks to a remote: a command that took too long
+    /// means that the remote is unreachable.
     fn of(error: GitError, remote: &str, branch: &str) -> Self {
         match error {
             error @ GitError::TooSlow { .. } => Self::Unreachable {
@@ -138,7 +139,8 @@ impl WorkTree {
         Ok(remotes.lines().map(str::to_owned).collect())
     }
 
-    /// Returns the remote to use: the named one, the remote of the branch, `origin`, or the only one.
+    /// Returns the remote to use: the remote that the user named, or else the remote of the branch,
+    /// `origin`, or the only remote.
     pub fn remote(&self, named: Option<&str>, branch: &str) -> Result<String, PushError> {
         let remotes = self.remotes()?;
         let configured = |key: String| -> Result<Option<String>, GitError> {
@@ -194,7 +196,8 @@ impl WorkTree {
         let here = self.state()?.branch.as_deref() == Some(branch);
         let (said, complaint) = (String::from_utf8_lossy(&output.stdout), complaint(&output));
         let (remote, branch) = (remote.to_owned(), branch.to_owned());
-        // `!\tref:ref\t[rejected] (fetch first)`; a rule of a server gives `[remote rejected]`.
+        // git prints `!\tref:ref\t[rejected] (fetch first)`, or `[remote rejected]` for a rule of
+        // the server.
         let verdict = said.lines().find(|line| line.starts_with('!'));
         Err(match verdict {
             Some(line)
@@ -214,7 +217,7 @@ impl WorkTree {
                 branch,
                 said: complaint,
             },
-            // A failed connection ends with a fatal error.
+            // git reports a failed connection with the word `fatal:`.
             None if !complaint.contains("fatal:") => PushError::NotSent {
                 remote,
                 branch,
@@ -228,8 +231,9 @@ impl WorkTree {
         })
     }
 
-    /// Fetches a branch of a remote, and returns the number of commits that the local branch, or its starting
-    /// point, does not have. Returns 0 if the remote does not have the branch.
+    /// Fetches a branch of a remote, and returns the number of its commits that the local branch
+    /// does not have. If there is no local branch, compares with HEAD, where a new branch starts.
+    /// Returns 0 if the remote does not have the branch.
     pub fn fetch(&self, remote: &str, branch: &str) -> Result<u64, PushError> {
         let own = format!("refs/heads/{branch}");
         let mut refs = own.clone();
@@ -245,7 +249,7 @@ impl WorkTree {
         let output = output.map_err(|error| PushError::of(error, remote, branch))?;
         let said = complaint(&output);
         if !output.status.success() {
-            // A branch that was never pushed is not behind.
+            // A branch that the remote does not have cannot have newer commits there.
             if said.contains("couldn't find remote ref") {
                 return Ok(0);
             }

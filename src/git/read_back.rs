@@ -67,7 +67,8 @@ impl WorkTree {
             let mut trailers = own_trailers(&commit.message).into_iter();
             trailers.any(|(_, value)| value == wanted.operation)
         };
-        // Without trailers, the oldest commit is the one that bowline made.
+        // If no commit has the trailers of the operation, the oldest commit is the one that bowline
+        // made.
         let at = commits.iter().position(is_ours);
         let at = at.unwrap_or(count.saturating_sub(1));
         let commit = (count > 0).then(|| commits.swap_remove(at));
@@ -93,7 +94,8 @@ impl WorkTree {
         })
     }
 
-    /// Lists the files that a commit changed but no edit names.
+    /// Lists the files that a commit changed but no edit names. Adds a text to `wrong` for each of
+    /// them whose meaning changed.
     fn others_of(
         &self,
         commit: &Commit,
@@ -177,7 +179,7 @@ impl WorkTree {
 }
 
 impl Turn<'_> {
-    /// Reads back the commits of the checked out branch since a commit.
+    /// Reads back the commits that the checked out branch got since the state `before`.
     pub(super) fn read_back_here(
         &self,
         before: &State,
@@ -224,9 +226,10 @@ impl Turn<'_> {
             }
         };
         if here {
-            // Before the update of the index, git listed these files as changed.
+            // Read the state again: before the update of the index, git listed the files of the
+            // commit as changed.
             let mut dirty = tree.state().map_err(unread)?.dirty;
-            // A hook can also change files that the commit does not concern.
+            // A hook can also change files that have nothing to do with the commit.
             dirty.retain(|path| {
                 let is_edited = wanted.edits.iter().any(|edit| edit.path == *path);
                 is_edited || !before.dirty.contains(path)
@@ -247,8 +250,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Takes back the newest commit of the checked out branch: restores the branch, the index and the files.
-    /// Returns false and changes nothing if one of its files has changed since.
+    /// Takes back the newest commit of the checked out branch: restores the branch, the index and
+    /// the files. Returns false and keeps the commit if one of its files has changed since.
     fn take_back(
         &self,
         base: Option<&str>,
@@ -260,7 +263,9 @@ impl Turn<'_> {
             return Ok(false);
         };
         let tree = self.tree;
-        // A hook that changes only the index leaves the file on disk unchanged.
+        // If a hook changed a file only in the index, the file on disk still has the planned
+        // content. Set such a file to the content of the commit first, so that it does not count as
+        // changed since.
         let mut own = Vec::new();
         for noted in &journal.files {
             if tree.is_as_noted(noted)? && tree.has_file(tip, &noted.path)? {
@@ -295,7 +300,8 @@ impl Turn<'_> {
 }
 
 impl ReadBack {
-    /// Returns the commit, or its differences.
+    /// Returns the commit; if the commit differs from the edits or the message, returns the
+    /// differences as text.
     pub(super) fn made(&self, branch: &str, here: bool) -> Result<Made, String> {
         match (&self.commit, self.wrong.is_empty()) {
             (Some(commit), true) => Ok(Made {

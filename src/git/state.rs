@@ -16,15 +16,15 @@ pub struct State {
     pub head: Option<String>,
     /// The checked out branch. None: HEAD is detached.
     pub branch: Option<String>,
-    /// The upstream branch, such as `origin/main`.
+    /// The upstream branch, such as `origin/main`. None: the branch has no upstream.
     pub upstream: Option<String>,
-    /// The number of commits that the upstream, as last fetched, does not have.
+    /// The number of commits of the branch that the upstream, as last fetched, does not have.
     pub ahead: u64,
     /// The number of commits of the upstream that the branch does not have.
     pub behind: u64,
     /// The tracked files that differ from the last commit, in the index or on disk.
     pub dirty: BTreeSet<String>,
-    /// The operation in progress, such as `a merge`.
+    /// The operation in progress, such as `a merge`. None: no operation is in progress.
     pub under_way: Option<&'static str>,
 }
 
@@ -85,7 +85,8 @@ fn read(porcelain: &str) -> State {
             }
             continue;
         }
-        // `1 XY sub mH mI mW hH hI path`, and `u` with two more modes and one more id.
+        // `1 XY sub mH mI mW hH hI path` is a changed file. A file in conflict begins with `u`, and
+        // has one more mode and one more id.
         let fields = match line.split_once(' ') {
             Some(("1", _)) => 8,
             Some(("u", _)) => 10,

@@ -9,8 +9,8 @@ use crate::engine::subject::command::Actions;
 use crate::engine::world::{Key, World};
 use release_pin::matrix::{Cell, Columns};
 
-/// Reads the columns of a namespace, or of all namespaces: the environments, and the namespaces of workloads that no
-/// environment names.
+/// Reads the columns of a namespace, or of all namespaces: the environments, and the namespaces of
+/// workloads that no environment names.
 pub fn columns(world: &World, namespace: Option<&str>) -> Columns {
     let here =
         |row: &&workload::rows::Row| namespace.is_none_or(|name| *name == *row.key.namespace);
@@ -31,7 +31,7 @@ pub fn keys(world: &World) -> impl Iterator<Item = &Key> {
         .chain(world.workloads().map(|row| &row.key))
 }
 
-/// Returns whether the matrix has a row.
+/// Returns whether the matrix has a row with this key.
 pub fn has(world: &World, key: &Key) -> bool {
     world.has_component(key) || world.workload(key).is_some()
 }
@@ -48,7 +48,7 @@ pub fn row<'w>(
         .collect()
 }
 
-/// Returns a cell; None if the subject is not there.
+/// Returns the cell of a row in a column; None if the subject of the row is not in the column.
 pub fn cell<'w>(
     world: &'w World,
     columns: &Columns,
@@ -62,8 +62,8 @@ pub fn cell<'w>(
     }
 }
 
-/// Returns the subject that the name of a row names with its kind, and the functions of that kind; None for a
-/// component.
+/// Returns the subject of a row whose name contains the kind, such as `deploy/web`, and the
+/// functions of that kind. None for a row of a component.
 pub fn named(namespace: &str, row: &str) -> Option<(SubjectRef, &'static Actions)> {
     let (prefix, name) = row.split_once('/')?;
     let kind = super::kinds().find(|kind| kind.prefixes.contains(&prefix))?;

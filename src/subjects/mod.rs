@@ -21,8 +21,8 @@ pub fn kinds() -> impl Iterator<Item = &'static Kind> {
     std::iter::once(release_pin).chain(workload::KINDS)
 }
 
-/// Returns the command-line words of a subject of each kind that a user names with its kind, such as
-/// `deploy/NAME`.
+/// Returns the words for a subject on the command line, such as `deploy/NAME`: one for each kind
+/// whose subjects a user names with the kind.
 pub fn words_of_kinds(name: &str) -> Vec<String> {
     let named = kinds().filter(|kind| kind.actions.is_some());
     named.map(|kind| kind.words(name)).collect()

@@ -1,5 +1,5 @@
-//! The facts of a plan, read again from the server and not from a watch: whether they are still true, and
-//! if not, who changed what.
+//! Reads the facts of a plan again, from the server and not from a watch. Checks whether each fact
+//! is still true, and if a fact is not, describes who changed what.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,8 @@ use crate::engine::repeat::repeat;
 use crate::engine::subject::Kind;
 use crate::engine::world::{Key, World};
 
-/// The current state of the subjects of some changes, and of the objects that their facts are about.
+/// The current state of the subjects of some changes, and of the objects that the facts of these
+/// changes are about.
 #[derive(Default)]
 pub(super) struct Now {
     world: World,
@@ -21,7 +22,8 @@ pub(super) struct Now {
 }
 
 impl Now {
-    /// Reads all objects that the facts are about, each object once.
+    /// Reads the subjects of the changes, and the objects that their facts are about, each of these
+    /// objects once.
     pub(super) async fn read<'c>(
         client: &Client,
         changes: impl IntoIterator<Item = &'c Change>,
@@ -34,7 +36,8 @@ impl Now {
                     fact.read(client, &mut now.world).await?;
                 }
             }
-            // Last: if a fact about the subject is no longer true, the subject itself has changed too.
+            // Read the subject after its facts: if a fact about the subject is no longer true, the
+            // subject that is read here has changed too.
             let (kind, key) = (change.subject.kind, change.key());
             let resource = (kind.resource)();
             let api: Api<DynamicObject> =
@@ -46,13 +49,14 @@ impl Now {
         Ok(now)
     }
 
-    /// Returns the subject of a change.
+    /// Returns the current subject of a change; None if it does not exist.
     pub(super) fn object(&self, change: &Change) -> Option<&DynamicObject> {
         let key = (change.subject.kind.name, change.key().clone());
         self.subjects.get(&key)
     }
 
-    /// Returns whether the subject of a change changed since the plan, as far as a plan depends on it.
+    /// Returns whether the subject of a change differs from the state that the plan expects, in the
+    /// fields that a plan depends on.
     pub(super) fn has_moved(&self, change: &Change) -> bool {
         let kind = change.subject.kind;
         self.object(change).and_then(|object| kind.expected(object)) != change.expected
@@ -109,7 +113,8 @@ fn by_whom(kind: &Kind, object: &DynamicObject) -> String {
             .as_deref()
             .unwrap_or_default()
             .is_empty();
-        // The times are whole seconds; of two equal ones, take the manager that owns the main field.
+        // The times are whole seconds. Of two managers with equal times, take the one that owns the
+        // main field.
         let mut path = kind.main_field.iter().skip(1);
         let owns = path.try_fold(spec, |fields, step| fields.get(format!("f:{step}")));
         whole.then(|| (manager.time.clone(), owns.is_some(), manager))

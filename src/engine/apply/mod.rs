@@ -1,9 +1,10 @@
 //! Applies a plan: reads its facts again, places its claims, publishes the subject by compare-and-swap, and
 //! writes the audit entry.
 //!
-//! It makes no change twice, never reports a completed change as failed, and writes nothing if a fact of
-//! the plan has changed: the error then names the changed fact and its author. A status write between
-//! reading and writing is no change.
+//! This module makes no change twice, never reports a completed change as failed, and writes
+//! nothing if a fact of the plan has changed: the error then names the changed fact and the author
+//! of that change. A write of the subject's status between the read and the write of this module is
+//! not such a change.
 
 mod facts;
 mod publish;
@@ -32,9 +33,9 @@ pub enum Applied {
     /// The subject has this generation now, but its audit entry could not be written. The next change of
     /// the subject, or the controller, writes the entry.
     Unrecorded(i64, String),
-    /// The subject had this generation, and somebody has changed it since.
+    /// Our change gave the subject this generation, and somebody has changed the subject since.
     Superseded {
-        /// The generation.
+        /// The generation of the subject after our change.
         revision: i64,
         /// The later change, with author and time.
         by: String,
@@ -55,13 +56,13 @@ pub enum ApplyError {
     /// The change is part of a set, and was not started.
     #[error("not started: {why}")]
     NotBegun {
-        /// The reason.
+        /// The reason why the change was not started.
         why: &'static str,
     },
     /// The environment requires a reason.
     #[error("{environment} requires a reason for every change, so nothing was changed")]
     NoReason {
-        /// The environment.
+        /// The name of the environment.
         environment: String,
     },
     /// An object of the change cannot be claimed.
@@ -75,7 +76,7 @@ pub enum ApplyError {
     Unknown {
         /// The name of the subject.
         subject: String,
-        /// The last answer.
+        /// The error of the last attempt.
         error: kube::Error,
     },
     /// The answer was lost, and a later change of the subject hides whether the change was made.
@@ -177,20 +178,22 @@ pub async fn apply_all(
     results
 }
 
-/// Describes for each change its first changed fact; None if there is none.
+/// Describes for each change its first fact that is no longer true; None for a change without such
+/// a fact. The list is empty if the plan makes fewer than two changes.
 async fn check(
     client: &Client,
     plan: &Plan,
     clock: Clock<'_>,
 ) -> Result<Vec<Option<String>>, kube::Error> {
     let changing: Vec<&Change> = plan.changing().collect();
-    // `apply` checks the facts of a single change.
+    // If the plan makes a single change, `apply` checks its facts.
     if changing.len() < 2 {
         return Ok(Vec::new());
     }
     let now = Now::read(client, changing).await?;
     let at = clock();
-    // A change that an earlier run of this plan made is settled when its turn comes.
+    // If an earlier run of this plan has made the change already, `apply` finds out the result
+    // later.
     let broken = |change: &Change| match change.unchanged || now.is_of(plan, change) {
         true => None,
         false => now.broken(change, at),
@@ -211,12 +214,12 @@ pub async fn broken(
     Ok(broken.collect())
 }
 
-/// Writes missing audit entries of a subject that the plan does not change: its last writer may have
-/// stopped before the entry.
+/// Writes the missing audit entries of a subject that the plan does not change: the last writer of
+/// the subject may have stopped before it wrote the entry.
 async fn complete(client: &Client, kind: &'static Kind, object: &DynamicObject, at: Timestamp) {
     let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
     if let Ok(audit) = AuditWriter::for_kind(client, namespace, kind, at).await {
-        // If that fails, the next change of the subject or the controller writes them.
+        // If this fails, the next change of the subject or the controller writes the entries.
         let _ = audit.record(kind, object).await;
     }
 }

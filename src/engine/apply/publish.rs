@@ -1,9 +1,10 @@
 //! The publishing write: compare-and-swap of a subject on its uid and its generation.
 //!
-//! A JSON patch with tests of both does this in the server. The server repeats the patch by itself if
-//! somebody writes the status or an annotation at the same time. If an answer is lost, bowline looks for
-//! the operation: on the subject, in the annotation that an edit has left there, or in the audit entry
-//! that the next writer has written.
+//! The write is a JSON patch that tests the uid and the generation, so the server does the
+//! comparison. If somebody writes the status or an annotation at the same time, the server itself
+//! applies the patch again. If an answer is lost, bowline looks for the operation of the plan in
+//! three places: on the subject, in the annotation that stays on the subject after a later edit,
+//! and in the audit entry that the next writer has written.
 
 use jiff::Timestamp;
 use json_patch::jsonptr::PointerBuf;
@@ -30,7 +31,7 @@ pub(super) struct Publication<'a> {
     pub(super) audit: AuditWriter,
     pub(super) plan: &'a Plan,
     pub(super) change: &'a Change,
-    /// The start of the change; all attempts use the same time.
+    /// The time at which the change started; all attempts use this time.
     pub(super) at: Timestamp,
 }
 
@@ -40,7 +41,7 @@ pub(super) enum Published {
     Ours(Box<DynamicObject>),
     /// The subject had our change, and somebody has changed it since.
     Overwritten {
-        /// The subject with our change, as far as the audit entry needs it.
+        /// The subject as it was after our change, with only the fields that its audit entry needs.
         ours: Box<DynamicObject>,
         /// The later change, with author and time.
         by: String,
@@ -91,7 +92,8 @@ impl Publication<'_> {
         })
     }
 
-    /// Replaces an error after an unanswered write: that write may have been made.
+    /// Converts an error of the target to `Unknown` if `doubt` is set: an earlier write got no
+    /// answer and may have been made.
     fn after(&self, doubt: bool, error: ApplyError) -> ApplyError {
         match error {
             ApplyError::Target(error) if doubt => ApplyError::Unknown {
@@ -168,8 +170,8 @@ impl Publication<'_> {
 
     /// Finds the result of the change for a subject that is not in the state of the plan.
     ///
-    /// `doubt`: a write was sent and not answered. Then the error says that the change was not made only
-    /// if that is certain.
+    /// `doubt` is true if a write was sent and not answered. In that case, the error says that the
+    /// change was not made only if this is certain.
     pub(super) async fn settle(
         &self,
         known: Option<DynamicObject>,
@@ -205,7 +207,9 @@ impl Publication<'_> {
                 object: known.map(Box::new),
             });
         }
-        // Somebody else made our revision, or its author is unknown.
+        // Our change was certainly not made if the audit entry of our revision has another
+        // operation, or if the subject is not past our revision, so that no later change hides
+        // ours.
         let of_another = entry.is_some_and(|entry| entry.spec.gap.is_none())
             || known.as_ref().is_some_and(|object| {
                 object.uid() == uid && kind.number(object).unwrap_or_default() <= revision
@@ -216,7 +220,8 @@ impl Publication<'_> {
         }
     }
 
-    /// Finds our operation on a subject that was edited since: an edit keeps the annotation.
+    /// Finds our operation in the annotation of a subject that was edited after our change: an edit
+    /// keeps the annotation. Returns the text of the annotation.
     fn left_on(&self, object: &DynamicObject) -> Option<String> {
         let left = object.annotations().get(labels::OPERATION)?;
         let operation: Operation = serde_json::from_str(left).ok()?;
@@ -241,7 +246,9 @@ impl Publication<'_> {
 
     fn operation(&self) -> String {
         let (plan, change) = (self.plan, self.change);
-        // An AuditEntry or a policy keeps these values of a kind that is numbered by generations.
+        // The actor and the earlier holds are recorded only for a kind that is numbered by an
+        // annotation. For a kind that is numbered by generations, an AuditEntry or a policy keeps
+        // them.
         let counts = self.counter().is_some();
         let operation = Operation {
             id: plan.operation.clone(),
@@ -283,8 +290,8 @@ impl Publication<'_> {
         object
     }
 
-    /// Builds the patch of an existing subject. It tests the uid, and the generation or the fields that the plan
-    /// depends on.
+    /// Builds the patch of an existing subject. The patch tests the uid, and also the generation or
+    /// the fields that the plan depends on.
     fn patch(&self, object: &DynamicObject, head: Option<String>) -> json_patch::Patch {
         let mut patch = Operations::default();
         let metadata = &object.metadata;

@@ -25,7 +25,7 @@ impl<'a> Chain<'a> {
         self.entries.last().copied().or(self.root)
     }
 
-    /// Returns all existing entries by revision, including the late ones.
+    /// Returns all existing entries by revision, including the late entries.
     pub fn all(&self) -> Vec<&'a AuditEntry> {
         let mut all: Vec<&AuditEntry> = self.leftovers.clone();
         all.extend(self.root);

@@ -12,8 +12,8 @@ use crate::api::operation::Operation;
 use crate::engine::repeat::repeat;
 use crate::engine::subject::Kind;
 
-/// Writes the Event of the newest change of a subject. The name of the Event contains the operation, so a
-/// repeated request writes no second one.
+/// Writes the Event of the newest change of a subject. The name of the Event contains the
+/// operation, so a repeated request writes no second Event.
 pub(super) async fn record(
     events: &Api<Event>,
     kind: &'static Kind,

@@ -1,8 +1,8 @@
 //! Chains of audit entries: builds the next entry, and verifies that no entry was changed.
 //!
-//! Pure functions over values, so that tests can use tables: nothing here reads or writes the API. A
-//! caller builds an entry with [`missing`] or [`of_release`] and creates it under its name. If the name
-//! exists, another client was first, and the caller reads the chain again.
+//! Pure functions over values, so that tests can use tables: no function of this module reads or
+//! writes the API. A caller builds an entry with [`missing`] or [`of_release`] and creates it under
+//! its name. If the name exists, another client was first, and the caller reads the chain again.
 
 mod chain;
 mod event;
@@ -25,7 +25,8 @@ use serde_json::json;
 use crate::api::audit::{AuditEntry, AuditEntrySpec, COMPONENT, Subject};
 use crate::api::{digest, labels, names};
 
-/// Returns the hash of an entry: of its name, the labels for lists, and its spec.
+/// Returns the hash of an entry: of its name, of the two labels by which lists select entries, and
+/// of its spec.
 pub fn hash(entry: &AuditEntry) -> String {
     let label = |name| entry.labels().get(name);
     digest::of(&json!({
@@ -61,8 +62,8 @@ pub(crate) fn name_at(subject: &Subject, revision: i64) -> String {
 
 /// Returns the name that an entry must have.
 ///
-/// A checkpoint has a name of its own, because it exists beside the last entry that it replaces until
-/// that is deleted. A policy requires that every name ends in the revision.
+/// The name of a checkpoint differs from the name of the last entry that it replaces, because both
+/// exist until that entry is deleted. A policy requires that every name ends in the revision.
 fn name_of(spec: &AuditEntrySpec) -> String {
     let name = name_at(&spec.subject, spec.revision);
     let number = spec.revision.to_string();
@@ -72,7 +73,8 @@ fn name_of(spec: &AuditEntrySpec) -> String {
     }
 }
 
-/// Builds the object of an entry: named by its revision, with labels for lists, sealed with its own hash.
+/// Builds the object of an entry. Its name contains the revision, its labels let lists select it by
+/// component and environment, and an annotation (the seal) has its own hash.
 pub(crate) fn sealed(
     spec: AuditEntrySpec,
     component: &str,

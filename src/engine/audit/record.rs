@@ -10,14 +10,14 @@ use crate::api::audit::{Action, AuditEntry, AuditEntrySpec, COMPONENT, ContentRe
 use crate::api::operation;
 use crate::engine::subject::Kind;
 
-/// The author and time of an entry, and the known content.
+/// The writer and the time of new entries, and the content whose uid and hash are known.
 #[derive(Clone, Copy, Debug)]
 pub struct Recorder<'a> {
     /// The user who writes the entry, by the API server's name.
     pub by: &'a str,
     /// The time of the entry.
     pub now: Timestamp,
-    /// Content with uid and hash; for other content the entry has only the name.
+    /// Content whose uid and hash are known; for other content the entry has only the name.
     pub known: &'a [ContentRef],
 }
 
@@ -36,8 +36,9 @@ pub struct NotStored(String);
 /// Returns the missing entries of a subject, oldest first: none, the entry of the newest change, or
 /// that entry and the gap before it.
 ///
-/// `newest` is the newest entry of the subject's chain. The operation annotation is used only for the
-/// generation that it names; any other change is an edit by the user that the API server has recorded.
+/// `newest` is the newest entry of the subject's chain. The operation annotation describes only the
+/// generation that it names. A change to any other generation is recorded as an edit by the user
+/// whose name the API server has recorded.
 pub fn missing(
     kind: &'static Kind,
     object: &DynamicObject,
@@ -141,15 +142,15 @@ fn written_at(object: &DynamicObject) -> Option<Time> {
 /// An action on a release: a mark or a collection.
 #[derive(Clone, Debug)]
 pub struct OnRelease<'a> {
-    /// The release.
+    /// The release that is marked or deleted.
     pub release: ContentRef,
-    /// The action.
+    /// The action that the entry records.
     pub action: Action,
-    /// The operation.
+    /// The id of the operation.
     pub operation: Option<&'a str>,
-    /// The user, by the API server's name.
+    /// The user who made the change, by the API server's name.
     pub actor: Option<&'a str>,
-    /// The reason.
+    /// The reason that the user gave.
     pub reason: Option<&'a str>,
 }
 

@@ -21,27 +21,27 @@ pub struct Row {
     pub clock_disagrees: bool,
     /// The kind of the chain's subject.
     pub kind: String,
-    /// The subject or the component.
+    /// The name of the subject; for a chain about releases, the name of the component.
     pub subject: String,
     /// The revision in the chain.
     pub revision: i64,
-    /// The action.
+    /// The recorded action.
     pub action: Action,
-    /// The user, if the API server names one.
+    /// The user who made the change; None if the API server did not name the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
     /// The user who wrote the entry.
     pub recorded_by: String,
-    /// The release before.
+    /// The name of the content before the change, such as a release; None if it is not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The release after.
+    /// The name of the content after the change; None if it is not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// The reason.
+    /// The reason that the user gave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The operation.
+    /// The id of the operation that made the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
     /// The revision that a rollback restored.
@@ -156,8 +156,9 @@ impl Row {
     }
 }
 
-/// Prints the entries in a span as a Markdown document: of one component or all, and in one environment
-/// or in all and on releases.
+/// Prints the entries in a span as a Markdown document. `component` selects the entries of one
+/// component. `environment` selects the entries of one environment; without it, the document has
+/// the entries of all environments and of releases.
 pub fn document(
     entries: &[AuditEntry],
     component: Option<&str>,
@@ -192,7 +193,8 @@ fn title(component: Option<&str>, environment: Option<&str>, span: &Span) -> Str
     title
 }
 
-/// Prints a timeline as a Markdown document. Escapes all texts, so that none can change the document.
+/// Prints a timeline as a Markdown document. Escapes the texts of the rows and the title, so that
+/// no text can change the structure of the document.
 pub fn markdown(rows: &[Row], title: &str) -> String {
     let mut out = format!("# {}\n\n", escaped(title));
     if rows.is_empty() {

@@ -1,8 +1,9 @@
 //! Verifies that chains are complete and unchanged, and that they agree with their subjects.
 //!
-//! Four things prove an entry: its own seal, the next entry, the audit head on the subject, and for the
-//! newest entry the subject itself, which still has the data of the entry. If the subject is deleted, or
-//! for the chain of a component, nothing proves the end of the chain: a user who may delete entries can
+//! Four things prove an entry: its own seal, which is an annotation with the hash of the entry; the
+//! next entry, which has the same hash; the audit head on the subject; and for the newest entry the
+//! subject itself, which still has the data of the entry. If the subject is deleted, or for the
+//! chain of a component, nothing proves the end of the chain: a user who may delete entries can
 //! remove the newest ones.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +32,7 @@ pub enum Severity {
     Incomplete,
     /// A note for the user; it proves nothing.
     Warning,
-    /// An entry cannot be verified, because it is not available here.
+    /// An entry cannot be verified, because the verification cannot read it.
     NotKnown,
 }
 
@@ -50,7 +51,7 @@ impl fmt::Display for Severity {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// The severity.
+    /// How serious the finding is.
     pub severity: Severity,
     /// The subject or the component of the chain.
     pub chain: String,
@@ -132,7 +133,8 @@ pub fn read(objects: Vec<Value>) -> (Vec<AuditEntry>, Vec<Finding>) {
     (entries, problems)
 }
 
-/// Returns the errors of one entry by itself, as the API server returned it.
+/// Returns the findings about one entry alone, without its chain. `object` is the entry as the API
+/// server returned it.
 pub fn flaws(object: Value) -> Vec<Finding> {
     let (entries, mut problems) = read(vec![object]);
     for entry in &entries {
@@ -146,13 +148,13 @@ pub fn flaws(object: Value) -> Vec<Finding> {
 
 /// A subject that exists, with its kind.
 pub struct Live {
-    /// The kind.
+    /// The kind of the subject.
     pub kind: &'static Kind,
-    /// The object.
+    /// The subject as the API server returned it.
     pub object: DynamicObject,
 }
 
-/// Verifies each chain by itself, and the chains of existing subjects against the subjects.
+/// Verifies each chain alone, and each chain of an existing subject against this subject.
 pub fn verify(subjects: &[Live], entries: &[AuditEntry]) -> Verdict {
     let mut verdict = Verdict {
         entries: entries.len(),
@@ -283,8 +285,8 @@ pub(super) fn check(chain: &Chain) -> (Vec<Finding>, Vec<Finding>) {
     (problems, warnings)
 }
 
-/// Returns the finding about two entries that do not match. The seals were checked before, so the older
-/// entry is reported as the changed one.
+/// Returns the finding about two consecutive entries whose link does not match. The seals were
+/// checked before, so the older entry is reported as the changed one.
 fn broken_link(chain: &Chain, before: Option<&AuditEntry>, entry: &AuditEntry) -> Finding {
     let name = entry.name_any();
     let (at, what) = match before {
@@ -300,7 +302,7 @@ fn broken_link(chain: &Chain, before: Option<&AuditEntry>, entry: &AuditEntry) -
     finding(chain.subject, Severity::Tampered, &at, what)
 }
 
-/// Returns the errors in an entry itself: name, seal, revisions.
+/// Returns the errors of one entry alone: in its name, its seal or its revisions.
 fn own_flaws(entry: &AuditEntry) -> Vec<String> {
     let mut flaws = Vec::new();
     let spec = &entry.spec;
@@ -340,7 +342,8 @@ fn own_flaws(entry: &AuditEntry) -> Vec<String> {
 }
 
 impl Live {
-    /// Checks the end of a chain against the subject, which has the data of its newest entry.
+    /// Checks the newest entry of a chain against the subject, which still has the data of that
+    /// entry.
     fn agree(&self, chain: &Chain, problems: &mut Vec<Finding>) {
         let (kind, subject) = (self.kind.name, chain.subject);
         let generation = self.kind.number(&self.object).unwrap_or_default();
@@ -374,8 +377,8 @@ impl Live {
     fn differences(&self, before: Option<&AuditEntry>, newest: &AuditEntry) -> Vec<String> {
         let Self { kind, object } = self;
         let spec = &newest.spec;
-        // The subject does not have these values: the recorder, the time at which an edit was found, and the
-        // uid and hash of the content.
+        // The subject does not have these values of an entry: the user who wrote the entry, the
+        // time at which an edit was found, and the uid and hash of the content.
         let recorder = Recorder {
             by: &spec.recorded_by,
             now: spec.at.0,
@@ -386,7 +389,8 @@ impl Live {
             _ => serde_json::Map::new(),
         };
         let mut object = object.clone();
-        // Annotations are also written after the change, so these times may not be those of the change.
+        // Writes of annotations also change the managed fields, so these may have a later time than
+        // the change.
         object.metadata.managed_fields = None;
         let expected = fields(&present(kind, &object, &spec.subject, before, &recorder));
         let found = fields(&spec.in_current_form());

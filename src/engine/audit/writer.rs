@@ -17,13 +17,14 @@ use crate::engine::repeat::{ATTEMPTS, is_ambiguous, pause, repeat};
 use crate::engine::subject::{Kind, Numbering};
 use crate::engine::whoami;
 
-/// The page size.
+/// The largest number of entries in one page of a list.
 const PAGE: u32 = if cfg!(test) { 3 } else { 500 };
 
-/// Writes audit entries under our user name, according to the server.
+/// Writes audit entries. Each entry names our user, by the server's name.
 pub struct AuditWriter {
     entries: Api<AuditEntry>,
-    /// Where the record goes if the server does not have AuditEntries.
+    /// Where to record changes if the server does not have AuditEntries; None if entries are
+    /// written.
     events: Option<Api<Event>>,
     by: String,
     now: Timestamp,
@@ -40,8 +41,8 @@ impl AuditWriter {
         Ok(Self::of(client, namespace, by, now))
     }
 
-    /// Like [`AuditWriter::new`], for a kind that exists without bowline: if the server does not have AuditEntries,
-    /// the record is an Event.
+    /// Like [`AuditWriter::new`], for a kind that exists without bowline: if the server does not
+    /// have AuditEntries, records changes as Events.
     pub async fn for_kind(
         client: &Client,
         namespace: &str,
@@ -85,8 +86,8 @@ impl AuditWriter {
             now: self.now,
             known: &[],
         };
-        // The first edit of a subject usually has no entry: write it without a lookup first; a conflict
-        // leads to the lookup.
+        // The first revision of a subject usually has no entry yet, so write the entry without a
+        // lookup. If it exists, the conflict leads to the lookup.
         let first = kind.number(object) == Some(1)
             && matches!(operation::of(object, kind.name, Some(1)), Ok(None));
         let mut newest = match first {
@@ -141,8 +142,8 @@ impl AuditWriter {
         Ok(found.filter(|entry| entry.spec.subject.uid.as_deref() == Some(uid)))
     }
 
-    /// Finds the newest entry of a subject's chain: usually that of its generation, or of the generation
-    /// before.
+    /// Finds the newest entry of a subject's chain. Usually this is the entry of the current
+    /// generation or of the generation before.
     async fn newest(
         &self,
         kind: &'static Kind,
@@ -169,7 +170,7 @@ impl AuditWriter {
         let mut newest: Option<AuditEntry> = None;
         loop {
             let list = match repeat(|| self.entries.list(&page)).await {
-                // The continue token has expired.
+                // The continue token has expired: start again with the first page.
                 Err(kube::Error::Api(status))
                     if status.code == 410 && page.continue_token.is_some() =>
                 {

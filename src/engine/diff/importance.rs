@@ -29,11 +29,11 @@ pub enum Importance {
 /// One change of one object, or the same change of several.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangeLine<'d> {
-    /// The importance.
+    /// The importance of the change for the reader.
     pub importance: Importance,
     /// The objects with this change; at least one.
     pub objects: Vec<&'d Identity>,
-    /// Added and Removed are about the whole object.
+    /// The kind of change. Added and Removed mean that the whole object is added or removed.
     pub change: Change,
     /// The short name of the field: `containers[web].image`; empty for a whole object.
     pub field: String,
@@ -52,7 +52,8 @@ impl ChangeLine<'_> {
             Some(other) => other.to_string(),
         };
         let (before, after) = (word(self.before, "(none)"), word(self.after, "(removed)"));
-        // A number becomes a string with the same digits.
+        // If the texts are equal, only the type changed, for example from a number to a string with
+        // the same digits. Then write both values as JSON.
         match before == after {
             true => {
                 let exact = |value: Option<&Value>| value.map_or(String::new(), Value::to_string);
@@ -104,7 +105,8 @@ impl Diff {
                     before: field.before.as_ref(),
                     after: field.after.as_ref(),
                 };
-                // Masked values do not show whether two Secrets change in the same way.
+                // Masked values do not show whether two Secrets change in the same way, so each
+                // Secret has its own line.
                 if object.identity.kind == "Secret" {
                     lines.push(line);
                     continue;
@@ -329,10 +331,12 @@ pub fn shortened(before: &str, after: &str, columns: usize) -> (String, String) 
     (one(&before), one(&after))
 }
 
-/// The largest number of common characters at the end of a changed word that are shown with it.
+/// If a changed word has at most this many characters after its last difference, they are shown
+/// with the difference.
 const WORD_END: usize = 4;
 
-/// Returns the part of a text between a common head and a common tail; both lengths are in characters.
+/// Shortens a text to `columns`, around the part that differs. The first `head` and the last `tail`
+/// characters are those that the text has in common with the other text.
 fn window(text: &str, head: usize, tail: usize, columns: usize) -> String {
     if text::width(text) <= columns {
         return text.to_owned();
@@ -349,7 +353,8 @@ fn window(text: &str, head: usize, tail: usize, columns: usize) -> String {
                 String::new()
             }
         };
-        // The common end of a word belongs to the value: 8s and 5s differ in one character.
+        // Show the rest of the changed word after the difference: 8s and 5s differ only in the
+        // digit, but the reader needs the unit.
         let behind = chars.get(chars.len() - tail..).unwrap_or_default();
         let word = behind.iter().take_while(|c| c.is_alphanumeric()).count();
         let word = if word <= WORD_END { word } else { 0 };

@@ -91,7 +91,7 @@ fn fitted(one: &Identity, full: &str, columns: usize) -> String {
     }
 }
 
-/// Returns the end of a text, for names that differ only there.
+/// Returns the end of a text, for names that differ only at their ends.
 fn tail(full: &str, columns: usize) -> String {
     let cleaned = text::line(full);
     if text::width(&cleaned) <= columns {

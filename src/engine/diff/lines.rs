@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::sequence::{self, Edit};
 use super::words::words;
 
-/// Whether a line is in both texts or in one.
+/// Whether a line is in both texts or only in one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Kind {
     /// In both texts.
@@ -22,11 +22,11 @@ pub enum Kind {
 /// One line of a hunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Whether the line is in both texts or in one.
+    /// Whether the line is in both texts or only in one of them.
     pub kind: Kind,
-    /// The line number in the first text, from 1; None if it is not there.
+    /// The line number in the first text, from 1; None if the line is not in that text.
     pub before: Option<usize>,
-    /// The line number in the second text, from 1; None if it is not there.
+    /// The line number in the second text, from 1; None if the line is not in that text.
     pub after: Option<usize>,
     /// The byte range in the text of the hunk, without the line end.
     text: Range<usize>,
@@ -54,7 +54,8 @@ pub struct Hunk {
     pub after: Span,
     /// The lines, removed lines before added lines.
     pub lines: Vec<Line>,
-    /// The text of all lines: thousands of small strings would cost more than the diff.
+    /// The text of all lines in one string: thousands of small strings would cost more than the
+    /// diff.
     text: String,
 }
 

@@ -5,8 +5,9 @@
 //! (fields that servers and controllers write) is hidden by default. Values of Secrets are masked before
 //! anything is stored, so that no output can contain one.
 //!
-//! The lines are those of the objects as YAML after noise and masks, with the list items of `after` in
-//! the order of `before`. Nothing here reads a cluster, colours or prints.
+//! The lines are those of the objects as YAML, without hidden noise and with masked values. The
+//! list items of `after` are in the order of `before`. This module does not read a cluster, colour
+//! or print.
 
 mod importance;
 mod labels;
@@ -51,7 +52,8 @@ pub struct Options {
     pub lines: bool,
     /// The number of equal lines around a change.
     pub context: usize,
-    /// The time at which the comparison stops and shows whole blocks as replaced.
+    /// The time at which the comparison stops searching; after it, whole blocks are shown as
+    /// replaced.
     pub deadline: Option<Instant>,
 }
 
@@ -84,11 +86,11 @@ pub enum Side {
 pub struct Identity {
     /// The API group; empty for the core group.
     pub group: String,
-    /// The kind.
+    /// The kind of the object.
     pub kind: String,
     /// The namespace; empty for a cluster-scoped object.
     pub namespace: String,
-    /// The name.
+    /// The name of the object.
     pub name: String,
 }
 
@@ -177,9 +179,9 @@ pub struct FieldChange {
 /// The difference of one object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObjectDiff {
-    /// The object.
+    /// The identity of the object.
     pub identity: Identity,
-    /// The change.
+    /// Whether the object is added, removed, changed or the same.
     pub change: Change,
     /// The fields that differ; empty if the whole object is added or removed.
     pub fields: Vec<FieldChange>,
@@ -248,7 +250,7 @@ fn pairs<'a>(
     })
 }
 
-/// Compares one pair.
+/// Compares one pair of objects; None is an object that one of the sets does not have.
 fn compare<'a>(
     identity: Identity,
     before: Option<&'a Value>,

@@ -1,6 +1,7 @@
 //! The diff as text for people, as a unified diff and as JSON.
 //!
-//! Text and unified diff are clean for a terminal; JSON keeps the original texts.
+//! The text and the unified diff contain no characters that could control a terminal. JSON keeps
+//! the original texts.
 
 use std::fmt::Write as _;
 
@@ -70,7 +71,7 @@ impl Diff {
         out
     }
 
-    /// Returns the numbers of changes as one line.
+    /// Returns the numbers of added, removed and changed objects as one line.
     pub fn summary(&self) -> String {
         if self.is_empty() {
             return "no changes".to_owned();

@@ -1,4 +1,5 @@
-//! Pairs the items of two lists that are the same item.
+//! Pairs the items of two lists: an item is paired with the item of the other list that has the
+//! same identity.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,14 +21,14 @@ const KEYS: &[(&str, Option<(&str, &str)>)] = &[
     ("host", None),
 ];
 
-/// Returns whether a list with named items is also ordered.
+/// Returns whether the order of a list matters although its items have names.
 pub(super) fn is_ordered(key: &str) -> bool {
     key == "initContainers"
 }
 
 /// The names of the items of two lists.
 pub(super) struct Names<'a> {
-    /// The key with the name.
+    /// The key that contains the name of an item.
     pub(super) key: &'static str,
     /// The names in the first list.
     pub(super) before: Vec<Cow<'a, str>>,
@@ -103,7 +104,7 @@ pub(super) fn by_name(before: &[Cow<'_, str>], after: &[Cow<'_, str>]) -> (Vec<P
         .enumerate()
         .map(|(at, name)| (name.as_ref(), at))
         .collect();
-    // New items by the known item before them; None for those at the start.
+    // The new items, grouped by the last common item before them; None for new items at the start.
     let mut following: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
     let mut last = None;
     for (at, name) in after.iter().enumerate() {

@@ -1,8 +1,9 @@
-//! The YAML of two objects in one list of pieces. Common pieces are kept by reference, and printed only
-//! if they are near a change.
+//! The YAML of two objects as one list of pieces. A piece is one or more lines of one object or of
+//! both. Common pieces are kept by reference, and printed only if they are near a change.
 //!
-//! Most lines of two large objects are equal and far from any change. Printing them would cost more than
-//! finding the changes, so a piece knows its number of lines and prints them on demand.
+//! Most lines of two large objects are equal and far from any change. Printing these lines would
+//! cost more than finding the changes, so a piece knows its number of lines and is printed on
+//! demand.
 
 use std::ops::Range;
 
@@ -12,7 +13,7 @@ use serde_json::Value;
 use super::lines::{Hunk, Kind};
 use super::sequence;
 
-/// The objects that have a piece.
+/// The objects whose YAML contains a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sides {
     Before,
@@ -40,7 +41,8 @@ impl Sides {
     }
 }
 
-/// The indentation and key of a piece in the YAML. Its dashes are known only when it is added.
+/// The indentation and key of a piece in the YAML. The list dashes before the key are known only
+/// when the piece is added to a script.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct At<'a> {
     pub(super) indent: usize,
@@ -80,11 +82,11 @@ pub(super) enum What<'a> {
     Open,
     /// A scalar, or an empty map or list.
     Leaf(&'a Value),
-    /// A text instead of a value.
+    /// A text that replaces a value, such as a mask.
     Instead(&'static str),
     /// A map or list that is shown as empty, because all its content is hidden.
     Nothing(&'static str),
-    /// The first line of a block text, with its chomping indicator.
+    /// The first line of a block text, with its chomping indicator (`-`, `+` or nothing).
     Head(&'static str),
     /// A line of a block text.
     Text(&'a str),
@@ -136,7 +138,8 @@ impl Piece<'_> {
 #[derive(Debug, Default)]
 pub(super) struct Script<'a> {
     pieces: Vec<Piece<'a>>,
-    /// The pending dashes of each side; the next piece gets them.
+    /// The number of list dashes of each side that are not written yet; the next piece of the side
+    /// starts with them.
     dashes: [u32; 2],
     /// The number of pieces of each side.
     counts: [usize; 2],
@@ -157,7 +160,7 @@ impl<'a> Script<'a> {
         self.counts = [0, 0];
     }
 
-    /// Starts an item of a list.
+    /// Starts an item of a list: the next piece of these sides starts with a dash.
     pub(super) fn dash(&mut self, sides: Sides) {
         for (side, dashes) in self.dashes.iter_mut().enumerate() {
             *dashes += u32::from(sides.on(side));
@@ -210,7 +213,7 @@ impl<'a> Script<'a> {
         Sides::of(is_silent(0), is_silent(1))
     }
 
-    /// Removes the key at a mark, which is the last piece.
+    /// Removes the key that was added at a mark; no piece may follow this key.
     pub(super) fn take_back(&mut self, mark: Mark) {
         self.pieces.truncate(mark.piece);
         self.counts = mark.counts;
@@ -281,7 +284,8 @@ impl<'a> Script<'a> {
         found.exact
     }
 
-    /// Adds two lists with different orders, line by line. Returns false if the deadline passed.
+    /// Adds two lists whose items are in different orders, line by line. Returns false if the
+    /// deadline passed.
     pub(super) fn reordered(
         &mut self,
         at: At<'a>,
@@ -366,7 +370,8 @@ impl<'a> Script<'a> {
         let last = runs.last().expect("BUG: a chunk has an item");
         let lead = context.min(first.before.start);
         let lines = |of: fn(&Run) -> &Range<usize>| of(last).end - of(first).start;
-        // This counts equal lines twice, which leaves capacity for the lines after the last change.
+        // This sum contains the equal lines twice, which leaves capacity for the lines after the
+        // last change.
         let room = lead + lines(|run| &run.before) + lines(|run| &run.after);
         let mut hunk = Hunk::begin(first.before.start - lead, first.after.start - lead, room);
         let (mut next, mut covered) = (first.pieces.start, 0);

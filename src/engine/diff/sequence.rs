@@ -1,8 +1,8 @@
 //! The edits between two sequences, exact or, after a deadline, in whole blocks.
 //!
-//! Equal ends are removed first. Then items that occur once on each side become anchors, if most of them
-//! keep their order. Only the gaps between anchors need a general algorithm, so a long document with few
-//! changes is cheap, and a reordered one too.
+//! Equal ends are removed first. Then items that occur once on each side become anchors, if most of
+//! them keep their order. Only the gaps between anchors need a general algorithm, so a long
+//! document with few changes needs little time, and so does a reordered document.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -210,7 +210,8 @@ fn anchors(left: &[u32], right: &[u32]) -> Vec<(usize, usize)> {
         .map(|item| (once_left[*item as usize], once_right[*item as usize]))
         .filter(|(a, b)| *a < MANY && *b < MANY)
         .collect();
-    // Patience sorting: the last item of the best chain of each length, and its predecessor.
+    // Patience sorting: for each length of a chain, `ends` has the last item of the best chain, and
+    // `previous` has the item before each item.
     let mut ends: Vec<usize> = Vec::new();
     let mut previous: Vec<Option<usize>> = Vec::with_capacity(common.len());
     for (at, (_, place)) in common.iter().enumerate() {
@@ -255,7 +256,8 @@ fn gap(
     };
     let (old, new) = (&left[a.clone()], &right[b.clone()]);
     let ops = capture_diff_slices_deadline(algorithm, old, new, deadline);
-    // A result that the deadline interrupted may be very bad, and nothing in it shows that.
+    // If the deadline interrupted the algorithm, its result may be far larger than necessary, and
+    // nothing in the result shows that.
     if is_past(deadline) {
         found.exact = false;
         return found.push(a, b);

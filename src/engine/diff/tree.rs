@@ -30,7 +30,7 @@ const DERIVED: &[&str] = &[
     labels::AUDIT_HEAD,
 ];
 
-/// The maps of an object that may contain noise.
+/// The position of a map in an object. It decides which fields of the map may be noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Level {
     Object,
@@ -59,7 +59,7 @@ impl Level {
     }
 }
 
-/// One step of a path; converted to text only for a difference.
+/// One step of a path; becomes text only when a difference is recorded.
 #[derive(Debug, Clone)]
 enum Step<'a> {
     Key(&'a str),
@@ -103,7 +103,7 @@ impl<'a> Walk<'a> {
         self.both(At::default(), before, after, false);
     }
 
-    /// Records an object without a counterpart.
+    /// Records an object that only one side has.
     pub(super) fn alone(&mut self, side: Side, object: &'a Value) {
         let sides = match side {
             Side::Before => Sides::Before,
@@ -174,7 +174,7 @@ impl<'a> Walk<'a> {
         });
     }
 
-    /// Runs a comparison one key or item deeper.
+    /// Runs a comparison with the path extended by one key or item.
     fn within(&mut self, step: Step<'a>, run: impl FnOnce(&mut Self)) {
         self.path.push(step);
         run(self);
@@ -190,7 +190,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns whether the path is that of a field that contains a quantity.
+    /// Returns whether the current path leads to a field that contains a quantity.
     fn is_quantity(&self) -> bool {
         matches!(
             self.path.as_slice(),
@@ -207,8 +207,8 @@ impl<'a> Walk<'a> {
         )
     }
 
-    /// Records a map or list: its key, then the pieces of `inside`. A side that has it and gets no pieces
-    /// is shown as empty.
+    /// Records a map or list: first its key, then the pieces that `inside` adds. If `inside` adds
+    /// no piece for a side, the map or list is shown as empty on this side.
     fn hold(
         &mut self,
         sides: Sides,
@@ -233,7 +233,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Records a map as [`Self::hold`] does, but records nothing if it gets no pieces.
+    /// Records a map: first its key, then the pieces that `inside` adds. If `inside` adds no piece,
+    /// the key is removed again.
     fn hold_unless_silent(&mut self, sides: Sides, at: At<'a>, inside: impl FnOnce(&mut Self)) {
         if !self.options.lines {
             return inside(self);
@@ -301,7 +302,7 @@ impl<'a> Walk<'a> {
     }
 
     fn field(&mut self, at: At<'a>, old: Option<&'a Value>, new: Option<&'a Value>, secret: bool) {
-        // Separate the noise inside these maps even if the whole map is new.
+        // Look for noise inside these maps even if only one side has the whole map.
         let is_metadata = matches!(self.level(), Level::Metadata | Level::Annotations);
         match (old, new) {
             (Some(old), Some(new)) => self.both(at, old, new, secret),
@@ -320,7 +321,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Runs a function for the value of each side that has one.
+    /// Runs a function for the value of each side, if the side has a value.
     fn each(
         &mut self,
         old: Option<&'a Value>,
@@ -552,7 +553,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The entries of two maps by key, sorted.
+/// Iterates over the keys of two maps, sorted, with the value of each map.
 struct Merged<'a> {
     before: std::iter::Peekable<Entries<'a>>,
     after: std::iter::Peekable<Entries<'a>>,

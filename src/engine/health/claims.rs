@@ -49,7 +49,8 @@ pub(super) fn autoscaler(facts: &Facts<'_>) -> Verdict {
         return Verdict::new(Health::Degraded, said(able));
     }
     match condition(status, "ScalingActive").filter(|it| is(Some(it), "False")) {
-        // Scaled to zero by hand: it waits until a user scales up.
+        // A user scaled the workload to zero: the autoscaler does nothing until a user scales the
+        // workload up.
         Some(active) if text(active, "reason") == "ScalingDisabled" => {
             Verdict::new(Health::Healthy, said(active))
         }

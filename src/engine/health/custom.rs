@@ -19,7 +19,8 @@ const ON_ITS_WAY: &[&str] = &[
 
 pub(super) fn by_ready(facts: &Facts<'_>) -> Verdict {
     let Some(status) = facts.status else {
-        // Many kinds have no status at all. If the object gets one, its health is computed again.
+        // Many kinds have no status at all. If the object gets a status later, its health is
+        // computed again.
         return Verdict::healthy();
     };
     let unseen = || {

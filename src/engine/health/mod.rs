@@ -1,7 +1,9 @@
-//! The health of a resource, by its own status. Pure: tested as a table of objects and verdicts.
+//! The health of a resource, from its own status. The rules are pure functions, tested as a table
+//! of objects and verdicts.
 //!
 //! A status is used only if it was computed from the current generation; until then the resource is
-//! progressing. A Kubernetes kind without a rule here is healthy when it exists.
+//! progressing. A resource of a Kubernetes kind without a rule in this module is healthy if it
+//! exists.
 
 mod claims;
 mod custom;
@@ -21,7 +23,7 @@ use crate::api::rendered::Health;
 /// The health of a resource, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// The health.
+    /// The health of the resource.
     pub health: Health,
     /// The reason, in words that follow the name of the resource.
     pub message: Option<String>,
@@ -49,15 +51,15 @@ impl Verdict {
 pub struct Facts<'a> {
     /// The API group.
     pub group: &'a str,
-    /// The kind.
+    /// The kind of the object.
     pub kind: &'a str,
-    /// The generation of the spec, if the kind has generations.
+    /// The generation of the spec; None if the kind has no generations.
     pub generation: Option<i64>,
     /// Whether the object is being deleted.
     pub deleting: bool,
     /// The spec, or the fields of it that [`SPEC_FIELDS`] names.
     pub spec: &'a Object,
-    /// The status.
+    /// The status; None if the object has none.
     pub status: Option<&'a Object>,
 }
 
@@ -99,7 +101,8 @@ pub fn trouble(status: &Object) -> Option<(&str, &str)> {
 }
 
 impl<'a> Facts<'a> {
-    /// Returns the status if it is of the current generation, else a verdict.
+    /// Returns the status if it was computed from the current generation, else the verdict to use
+    /// instead.
     fn current(&self) -> Result<&'a Object, Verdict> {
         let unseen = || {
             Verdict::new(
@@ -140,7 +143,7 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns the condition of a type.
+/// Returns the condition with this type; None if the status does not have it.
 fn condition<'a>(status: &'a Object, type_: &str) -> Option<&'a Value> {
     let conditions = status.get("conditions")?.as_array()?;
     conditions

@@ -22,9 +22,9 @@ pub fn of_workload(object: &DynamicObject, kind: &str) -> Verdict {
     })
 }
 
-/// Follows an object until it is healthy or its rollout has failed, and returns that health. None: the object was
-/// deleted. `progress` gets every other health. Never ends by itself while the server does not answer: the caller
-/// sets the deadline.
+/// Follows an object until it is healthy or its rollout has failed, and returns that health. None:
+/// the object was deleted. `progress` gets every other health. While the server does not answer,
+/// this function does not return: the caller sets the deadline.
 pub async fn settled(
     api: Api<DynamicObject>,
     name: &str,

@@ -39,8 +39,8 @@ pub(super) fn deployment(facts: &Facts<'_>) -> Verdict {
     }
 }
 
-/// Returns why a workload makes no progress, by its conditions. On a StatefulSet or a DaemonSet only the
-/// simulator writes such a condition.
+/// Returns the reason why a workload makes no progress, from its conditions; None if it makes
+/// progress. Only the simulator writes such a condition on a StatefulSet or a DaemonSet.
 fn failure(status: &Object) -> Option<&str> {
     let progress = condition(status, "Progressing");
     if is(progress, "False")

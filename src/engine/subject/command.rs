@@ -1,5 +1,5 @@
-//! Commands on one subject, for every kind that plans through the engine: read its revisions, roll it back,
-//! pin and unpin it, undo the last action.
+//! Commands on one subject, for every kind that plans through the engine: read the revisions of the
+//! subject, roll the subject back, pin and unpin it, undo the last action on it.
 //!
 //! The folder of a kind provides two functions, and both front ends call them through [`Actions`].
 
@@ -31,9 +31,9 @@ pub type Found = Revisions<Content>;
 /// A command on one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// The subject.
+    /// The subject of the command.
     pub subject: SubjectRef,
-    /// The verb.
+    /// The verb with its arguments.
     pub verb: Verb,
 }
 
@@ -53,7 +53,7 @@ pub enum Verb {
     Pin {
         /// The end of the hold; None for a hold without an end.
         until: Option<Timestamp>,
-        /// Whether the subject also stops its rollouts.
+        /// Whether to pause the rollouts of the subject too.
         freeze: bool,
     },
     /// Remove a hold.
@@ -78,11 +78,11 @@ pub struct Content {
 /// A plan, with notes for the user.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// The plan.
+    /// The planned changes.
     pub plan: Plan,
     /// Notes for the user.
     pub notes: Vec<String>,
-    /// The object before and after each change.
+    /// The object of each change, before and after the change.
     pub objects: Vec<[Value; 2]>,
 }
 
@@ -94,18 +94,18 @@ pub enum SubjectError {
     Missing {
         /// The subject, as on the command line.
         subject: String,
-        /// The namespace.
+        /// The namespace that does not have the subject.
         namespace: String,
     },
     /// A rule refuses the command.
     #[error("{why}")]
     Refused {
-        /// The problem.
+        /// The reason why the rule refuses the command.
         why: String,
         /// The next step; a command of bowline without the flags of the target.
         hint: Option<String>,
     },
-    /// The user has no right to the change.
+    /// The user does not have the permission for the change.
     #[error("{0}")]
     Denied(String),
     /// A revision does not exist.

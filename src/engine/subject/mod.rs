@@ -1,4 +1,5 @@
-//! Subjects: the objects that have revisions. A folder of `subjects` describes each kind of them as data.
+//! Subjects: the objects that have revisions. Each kind of subject has a folder in `subjects`,
+//! which describes the kind as data.
 
 pub mod command;
 
@@ -21,11 +22,12 @@ use crate::api::{digest, pin::Hold};
 pub struct Kind {
     /// The kind of the object, such as `Deployment`. Audit entries contain it.
     pub name: &'static str,
-    /// The words before the slash on the command line, as in `deploy/web`. Messages use the first one.
+    /// The words before the slash on the command line, as in `deploy/web`. Messages use the first
+    /// of them.
     pub prefixes: &'static [&'static str],
-    /// Returns the API resource.
+    /// Returns the API resource of the kind.
     pub resource: fn() -> ApiResource,
-    /// The path of the field that a change of the content changes.
+    /// The path of the field that contains the content.
     pub main_field: &'static [&'static str],
     /// Where an object keeps its holds.
     pub holds: HoldsIn,
@@ -35,8 +37,8 @@ pub struct Kind {
     pub actions: Option<Actions>,
     /// The verbs that work on this kind.
     pub capabilities: &'static [Capability],
-    /// Returns the content of an object at a time, for the audit entry of a change that no operation
-    /// describes. The flag says that a GitOps tool owns the object.
+    /// Returns the content of an object at a time, for the audit entry of a change that no
+    /// operation describes. The flag is true if a GitOps tool owns the object.
     pub content: fn(&DynamicObject, Timestamp, bool) -> ContentRef,
     /// Returns the values of an audit entry that only this kind has; the second argument is the content
     /// of the entry.
@@ -60,8 +62,9 @@ pub enum HoldsIn {
 pub enum Numbering {
     /// By the generation: every change of the spec is a revision.
     Generation,
-    /// By an annotation that bowline increments with each of its changes. Other programs change such an object
-    /// all the time, for example an autoscaler its replicas; only a change of `fields` conflicts with a plan.
+    /// By an annotation that bowline increments with each of its own changes. Other programs change
+    /// such an object all the time, for example an autoscaler changes the replicas. Only a change
+    /// of `fields` conflicts with a plan.
     Annotation {
         /// The name of the annotation.
         name: &'static str,
@@ -177,14 +180,14 @@ impl Eq for Kind {}
 /// One subject: its kind, namespace and name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubjectRef {
-    /// The kind.
+    /// The kind of the subject.
     pub kind: &'static Kind,
     /// The namespace and the name.
     pub key: Key,
 }
 
 impl SubjectRef {
-    /// Names a subject.
+    /// Creates a reference to a subject.
     pub fn new(kind: &'static Kind, key: Key) -> Self {
         Self { kind, key }
     }
@@ -202,7 +205,7 @@ pub fn field(object: &DynamicObject, path: &[&str]) -> Option<Value> {
     found.cloned()
 }
 
-/// Returns an object with its type, without the Rust type of its kind.
+/// Converts a typed object to a dynamic object with its API version and kind.
 pub fn dynamic<K>(object: &K) -> DynamicObject
 where
     K: Resource<DynamicType = ()> + Serialize,

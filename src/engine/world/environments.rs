@@ -73,7 +73,8 @@ impl World {
         names
     }
 
-    /// Returns the pipelines of a namespace, by name. Only one is allowed.
+    /// Returns the pipelines of a namespace, by name. A namespace may have only one; several are a
+    /// fault.
     pub fn pipelines_in(&self, namespace: &str) -> Vec<(&Key, &DeploymentPipelineSpec)> {
         let rows = self.pipelines.iter();
         let here = rows.filter(|(key, _)| &*key.namespace == namespace);

@@ -27,7 +27,8 @@ use crate::api::{DeploymentPipeline, Environment};
 use crate::connect::kinds::{self, Discovery};
 use crate::connect::{Failure, explain, failure};
 
-/// A read model that follows a server; dropping it ends its watches. Only the watches write it.
+/// A read model that follows a server. Only the watches of the feed write the read model; dropping
+/// the feed ends the watches.
 pub struct Feed {
     world: Arc<RwLock<World>>,
     version: watch::Receiver<u64>,
@@ -38,9 +39,9 @@ pub struct Feed {
 /// A change of the read model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touched {
-    /// The kind.
+    /// The kind of the changed object.
     pub source: Source,
-    /// The object; None after a whole list.
+    /// The object; None if all objects of the kind may have changed.
     pub key: Option<Key>,
     /// The component of the object, or the component before the change.
     pub component: Option<Arc<str>>,
@@ -91,7 +92,8 @@ impl Watch {
         Self { own: false, ..self }
     }
 
-    /// Sets the function that finds the matrix row of an object, for the readers of changes.
+    /// Sets the function that finds the matrix row of an object, which the events of
+    /// [`Feed::touched`] contain.
     pub fn of_row(mut self, row_of: RowOf) -> Self {
         self.row_of = row_of;
         self
@@ -318,12 +320,12 @@ where
     let Followed { source, sink, .. } = &followed;
     let source = *source;
     loop {
-        // Without an answer of discovery, the watch finds out.
+        // If discovery does not answer, the watch itself finds out whether the server has the kind.
         if sink.served.has(&followed.kind).await != Some(false) {
             watch_served(api.clone(), &followed, apply).await;
         }
-        // A kind that disappears takes its objects with it. Readers are notified of the absence only
-        // once.
+        // If the server does not have the kind any more, its objects do not exist any more. Notify
+        // readers of the absence only once.
         if !read(&sink.world).is_absent(source) {
             sink.change(|world| {
                 apply(world, Event::Listing);
@@ -401,14 +403,14 @@ where
                     Vec::new()
                 });
                 if is_impossible(&error) {
-                    // No later request differs from this one.
+                    // Every later request would be the same as this one, so wait forever.
                     return std::future::pending().await;
                 }
                 continue;
             }
         };
         let touched = match &told {
-            // During a list only its end is reported.
+            // While a list is read, readers are notified only of its end.
             Event::Applied(object) | Event::Deleted(object) if listed => {
                 let namespace = object.namespace().unwrap_or_default();
                 Some(Some(Key::new(&namespace, &object.name_any())))

@@ -1,8 +1,10 @@
-//! The read model: typed tables of summaries, updated in place for one changed object.
+//! The read model: typed tables of summaries. An event of a watch changes only the row of its
+//! object.
 //!
-//! Watches write it, planners and screens read it. A subject registers a table of its own type and the
-//! watches that fill it; the environments and pipelines that all subjects share are here. An event and a
-//! lookup cost the same for any number of objects. This module does not talk to a server; [`feed`] does.
+//! Watches write the read model, planners and screens read it. A subject registers a table of its
+//! own type and the watches that fill it; this module has the environments and pipelines that all
+//! subjects share. An event and a lookup need the same time for any number of objects. This module
+//! does not talk to a server; [`feed`] does.
 
 mod environments;
 pub mod feed;
@@ -56,11 +58,12 @@ impl Source {
 /// A kind that a watch follows.
 #[derive(Clone, Debug)]
 pub struct Watched {
-    /// The kind.
+    /// The kind, by the word that messages use.
     pub source: Source,
     /// The API resource of the kind.
     pub kind: ApiResource,
-    /// Whether the kind is one of bowline's. It is no problem if another kind is absent, or not readable.
+    /// Whether the kind belongs to bowline. It is no problem if any other kind is absent or not
+    /// readable.
     pub own: bool,
 }
 
@@ -78,7 +81,7 @@ pub enum Freshness {
     Stale {
         /// The time of the disconnection.
         since: Timestamp,
-        /// The reason.
+        /// The error of the watch.
         why: String,
         /// Whether the server denies the user the watch, so that a retry does not help.
         denied: bool,
@@ -144,7 +147,7 @@ impl World {
         )
     }
 
-    /// Returns the watched kinds, except those of others that the user may not read.
+    /// Returns the watched kinds, except the kinds of other programs that the user may not read.
     pub fn sources(&self) -> impl Iterator<Item = Source> {
         let readable = self.watched.iter();
         let readable = readable.filter(|watched| watched.own || !self.is_denied(watched.source));
@@ -168,11 +171,12 @@ impl World {
     /// Records that the list of a kind is complete.
     pub fn listed(&mut self, source: Source) {
         self.freshness.insert(source, Freshness::Live);
-        // Drops the names that no row uses any more.
+        // Remove the names that no row uses any more.
         self.names.retain(|name| Arc::strong_count(name) > 1);
     }
 
-    /// Records that a watch is disconnected; its rows stay, and become older.
+    /// Records that the watch of a kind is disconnected. The rows of the kind stay, although they
+    /// may be out of date.
     pub fn cut_off(&mut self, source: Source, now: Timestamp, why: String, denied: bool) {
         let known = self.freshness.entry(source).or_default();
         let since = match known {
@@ -229,7 +233,8 @@ impl World {
         sources.iter().all(is_known)
     }
 
-    /// Returns whether every watch runs, except those of the kinds of others that are absent or not readable.
+    /// Returns whether every watch runs. Ignores kinds of other programs that are absent or not
+    /// readable.
     pub fn is_live(&self) -> bool {
         let is_own = |source: Source| {
             let mut watched = self.watched.iter();
@@ -245,7 +250,7 @@ impl World {
         self.sources().all(|source| self.are_known(&[source]))
     }
 
-    /// Returns whether some watches run.
+    /// Returns whether the watches of all these kinds run.
     pub fn are_live(&self, sources: &[Source]) -> bool {
         let live = |source: &Source| *self.freshness(*source) == Freshness::Live;
         sources.iter().all(live)

@@ -9,22 +9,23 @@ use kube::Resource;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// An object of a kind `K`. Unknown fields stay, so the hash of a part is the same as at the server.
+/// An object of a kind `K`. Unknown fields stay, so the hash of a part of the object is the same as
+/// on the server.
 #[derive(Clone, Deserialize)]
 pub struct Raw<K> {
-    /// The metadata.
+    /// The metadata of the object.
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// The spec.
+    /// The spec; null if the object has none.
     #[serde(default)]
     pub spec: Value,
-    /// The status.
+    /// The status; null if the object has none.
     #[serde(default)]
     pub status: Value,
-    /// The content of a kind that has no spec.
+    /// The field `data`, which some kinds have instead of a spec, such as a ControllerRevision.
     #[serde(default)]
     pub data: Value,
-    /// The number of a kind that has no spec.
+    /// The field `revision` of a ControllerRevision.
     #[serde(default)]
     pub revision: i64,
     #[serde(skip)]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::Key;
 
-/// Rows by key, each with the number of the list that contained it last.
+/// Rows by key, each with the number of the newest list that contained the row.
 pub struct Table<T> {
     rows: HashMap<Key, (u32, T)>,
     list: u32,
@@ -40,7 +40,8 @@ impl<T> Table<T> {
         self.rows.iter().map(|(key, (_, row))| (key, row))
     }
 
-    /// Starts a list: the rows that are not put again before its end are no longer there.
+    /// Starts a list. Objects whose rows are not put again before the end of the list no longer
+    /// exist.
     pub fn start_list(&mut self) {
         self.list += 1;
     }

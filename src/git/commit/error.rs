@@ -18,25 +18,25 @@ pub enum CommitError {
     /// A file of the plan has uncommitted changes.
     #[error("{path} has changes that are not committed")]
     Dirty {
-        /// The path.
+        /// The path of the file.
         path: String,
     },
     /// A file of the plan was never committed.
     #[error("{path} is not committed yet")]
     Untracked {
-        /// The path.
+        /// The path of the file.
         path: String,
     },
     /// git does not check a file of the plan for changes.
     #[error("git ignores changes of {path} (skip-worktree or assume-unchanged is set)")]
     Hidden {
-        /// The path.
+        /// The path of the file.
         path: String,
     },
     /// A file has changed since the plan was made.
     #[error("{path} has changed since the plan was made")]
     Changed {
-        /// The path.
+        /// The path of the file.
         path: String,
     },
     /// Another git process is running, or was killed.
@@ -48,15 +48,15 @@ pub enum CommitError {
     /// The file on the branch differs from the checked-out file, from which the plan was made.
     #[error("{path} on branch {branch} differs from the checked-out file")]
     Differs {
-        /// The branch.
+        /// The name of the branch.
         branch: String,
-        /// The file.
+        /// The path of the file.
         path: String,
     },
     /// The branch is checked out in another work tree.
     #[error("branch {branch} is checked out in {place}")]
     CheckedOut {
-        /// The branch.
+        /// The name of the branch.
         branch: String,
         /// The directory of that work tree.
         place: String,
@@ -69,9 +69,9 @@ pub enum CommitError {
     Refused {
         /// The output of git and the hook.
         said: String,
-        /// Files that a hook or a user has changed meanwhile; they are not restored.
+        /// Files that a hook or a user has changed after the planned edit; they are not restored.
         left: Vec<String>,
-        /// New files that a hook or a user has changed meanwhile; no commit has them.
+        /// New files that a hook or a user has changed after the planned edit; no commit has them.
         new: Vec<String>,
     },
     /// git did not make the commit, and a file could not be restored.
@@ -79,9 +79,9 @@ pub enum CommitError {
         "{error}; and {path} could not be restored ({why}): it still has the planned change, and no commit has it"
     )]
     NotRestored {
-        /// The file.
+        /// The path of the file.
         path: String,
-        /// The reason.
+        /// The reason why the file could not be restored.
         why: GitError,
         /// The error of the commit.
         error: String,
@@ -122,7 +122,7 @@ fn but_for(left: &[String], new: &[String]) -> String {
     }
 }
 
-/// Quotes paths for a shell.
+/// Quotes paths for a shell, and joins them with spaces.
 pub(in crate::git) fn words(paths: &[String]) -> String {
     let words: Vec<String> = paths.iter().map(|path| quoted(path)).collect();
     words.join(" ")

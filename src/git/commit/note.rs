@@ -7,15 +7,15 @@ use super::words;
 /// A note for the user about a commit that was made as planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommitNote {
-    /// A hook added more files.
+    /// A hook added these files to the commit.
     Added(Vec<String>),
-    /// Files differ on disk from the commit.
+    /// A hook changed these files on disk, and no commit has the change.
     Uncommitted(Vec<String>),
     /// The message has no trailers of bowline.
     NoTrailers,
-    /// There are more commits than planned.
+    /// A hook made this number of additional commits.
     MoreCommits(usize),
-    /// The journal of the commit could not be removed.
+    /// The journal of the commit could not be removed, for this reason.
     JournalLeft(String),
 }
 

@@ -1,6 +1,7 @@
 //! The current definitions of a component, before a release fixes them.
 //!
-//! They come from a directory of files or from a cluster; only the locations in messages differ.
+//! The definitions come from a directory of files or from a cluster. For the callers, these two
+//! sources differ only in the locations that messages name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,9 +25,10 @@ use crate::api::{
 };
 use crate::resolve::definition::{self, DefinitionError};
 
-/// The file with the layout of a repository.
+/// The file that describes the layout of a repository.
 const LAYOUT: &str = ".bowline.toml";
-/// The largest number of files in a directory. A directory with more is not a set of definitions.
+/// The largest number of files in a directory. A directory with more files is not a set of
+/// definitions.
 const FILES: usize = 20_000;
 
 /// The reason why a catalog cannot provide an object.
@@ -37,7 +39,7 @@ pub enum CatalogError {
     Unreadable {
         /// The file or directory.
         path: String,
-        /// The error.
+        /// The error of the read.
         error: io::Error,
     },
     /// A directory has too many files.
@@ -49,9 +51,9 @@ pub enum CatalogError {
     /// Two objects have the same kind and name.
     #[error("{kind} {name} exists twice: in {first} and in {second}; remove one of them")]
     Twice {
-        /// The kind.
+        /// The kind of both objects.
         kind: String,
-        /// The name.
+        /// The name of both objects.
         name: String,
         /// The location of one object.
         first: String,
@@ -64,9 +66,9 @@ pub enum CatalogError {
     /// An object does not exist.
     #[error("{kind} {name} does not exist in {place}{known}")]
     Missing {
-        /// The kind.
+        /// The kind of the missing object.
         kind: &'static str,
-        /// The name.
+        /// The name of the missing object.
         name: String,
         /// The directory or namespace.
         place: String,
@@ -78,11 +80,11 @@ pub enum CatalogError {
     Broken {
         /// The location of the object.
         origin: String,
-        /// The kind.
+        /// The kind of the object.
         kind: String,
-        /// The name.
+        /// The name of the object.
         name: String,
-        /// The error.
+        /// The reason why the object cannot be parsed.
         cause: DefinitionError,
     },
     /// The component has no valid componentType.
@@ -90,7 +92,7 @@ pub enum CatalogError {
         "component {component} has the componentType {says:?}; write {{workloadType}}/{{name}}, for example deployment/web-app"
     )]
     TypeForm {
-        /// The component.
+        /// The name of the component.
         component: String,
         /// The componentType as written.
         says: String,
@@ -100,13 +102,13 @@ pub enum CatalogError {
         "the EnvSettings {one} and {other} are both for {component} in {environment}; remove one of them"
     )]
     TwoSettings {
-        /// The name of one.
+        /// The name of one of the two EnvSettings.
         one: String,
-        /// The name of the other.
+        /// The name of the other EnvSettings.
         other: String,
-        /// The component.
+        /// The name of the component.
         component: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
     },
     /// The definitions do not belong together.
@@ -117,7 +119,7 @@ pub enum CatalogError {
     Target(#[from] kube::Error),
 }
 
-/// Objects by kind and name.
+/// The definitions and other OpenChoreo objects of one namespace, by kind and name.
 #[derive(Debug, Default)]
 pub struct Catalog {
     objects: BTreeMap<String, BTreeMap<String, Entry>>,
@@ -195,7 +197,7 @@ impl Catalog {
         Self::choose(path.display().to_string(), found, namespace)
     }
 
-    /// Parses texts, each with a name for messages.
+    /// Builds a catalog from texts. Each text has a name for messages.
     pub fn from_texts<'t>(
         texts: impl IntoIterator<Item = (&'t str, &'t str)>,
     ) -> Result<Self, CatalogError> {
@@ -352,12 +354,12 @@ impl Catalog {
         Some(&self.objects.get(kind)?.get(name)?.origin)
     }
 
-    /// Returns the file of an object.
+    /// Returns the file of an object, which is its location without the line number.
     pub fn file(&self, kind: &str, name: &str) -> Option<&str> {
         Some(self.origin(kind, name)?.rsplit_once(':')?.0)
     }
 
-    /// Looks a definition up.
+    /// Finds an object and parses it.
     fn find<K>(&self, kind: &'static str, name: &str) -> Result<K, CatalogError>
     where
         K: Resource<DynamicType = ()> + DeserializeOwned + Serialize,

@@ -1,10 +1,11 @@
 //! Deletes the releases and snapshots of a `gc` plan. No race leaves a ReleasePin without its release.
 //!
-//! A writer that pins a release writes the release first, with a claim. The collector also writes the
-//! release first, and deletes it with its resourceVersion as precondition. In between it lists the
-//! ReleasePins from the store, under the same rules as the plan. A ReleasePin without a claim can still
-//! appear between the last list and the deletion: the collector lists the ReleasePins once more
-//! afterwards, and again a moment later, and creates the releases that they name again.
+//! A writer that pins a release writes the release first, with a claim. The collector also writes
+//! the release first, and deletes it with its resourceVersion as precondition. Between these two
+//! requests, the collector lists the ReleasePins from the store, and applies the rules of the plan
+//! to them. A ReleasePin without a claim can still appear between this list and the deletion. So
+//! the collector lists the ReleasePins once more after the deletion, and once more a moment later.
+//! If a ReleasePin names a deleted release then, the collector creates the release again.
 //!
 //! The audit entry of a deletion is written before the deletion, so that an interruption leaves no gap.
 //! If the release stays after all, another entry says so.
@@ -67,15 +68,16 @@ pub enum CollectError {
 
 /// Deletes the objects of a plan.
 pub struct Collector<'a> {
-    /// The target.
+    /// The client of the target.
     pub client: &'a Client,
-    /// The plan.
+    /// The plan of the collection.
     pub plan: &'a Collection,
     /// Our user name, according to the server.
     pub by: &'a str,
     /// The server's clock.
     pub clock: Clock<'a>,
-    /// How long a deleted release is remembered, to create it again if a ReleasePin names it by then.
+    /// How long the collector remembers a deleted release. If a ReleasePin names the release in
+    /// this time, the collector creates the release again.
     pub remembers: Duration,
 }
 
@@ -251,7 +253,8 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Lists the ReleasePins again, deletes, and lists them once more.
+    /// Lists the ReleasePins again, deletes the releases that have no reason to stay, and lists the
+    /// ReleasePins once more.
     async fn delete_all(
         &self,
         (component, known): (&str, &[PartialObjectMeta<Release>]),
@@ -313,7 +316,8 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Creates the releases again that ReleasePins name now, and returns the others.
+    /// Creates the deleted releases again that ReleasePins name now. Returns the deleted releases
+    /// that no ReleasePin names.
     async fn put_back_named(
         &self,
         deleted: Deleted<'a>,
@@ -441,9 +445,9 @@ impl<'a> Collector<'a> {
     /// Removes the label of a release that no ReleasePin names, announces its deletion and writes the
     /// audit entry.
     ///
-    /// An earlier collection may have announced the deletion and stopped: then its operation continues.
-    /// But if somebody has claimed the release since, the earlier deletion has failed, and this is a new
-    /// one.
+    /// An earlier collection may have announced the deletion and stopped: then its operation
+    /// continues. But if somebody has claimed the release since, the earlier deletion has failed,
+    /// and this is a new deletion with the operation of the plan.
     async fn announce(&self, ledger: &mut Ledger, held: &mut Held<'_>) -> Result<(), Collected> {
         let resumed = match claimed_at(&held.release.metadata) {
             None => self.announced(ledger, held).await,
@@ -643,7 +647,7 @@ fn kept(fresh: &BTreeMap<String, Candidate>, held: &Held<'_>) -> Option<Vec<Stay
     match fresh.get(&held.candidate.uid) {
         Some(again) if again.goes() => None,
         Some(again) => Some(again.stays.clone()),
-        // The server does not list it for its component any more.
+        // The server does not list the release for its component any more.
         None => Some(vec![Stays::Changed]),
     }
 }

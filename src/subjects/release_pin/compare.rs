@@ -1,5 +1,5 @@
-//! The comparisons: two environments, two revisions of a ReleasePin, the rendered with the live objects,
-//! two releases.
+//! The comparisons: of two environments, of two revisions of a ReleasePin, of the rendered with the
+//! live objects, and of two releases.
 //!
 //! Each comparison collects two sides of objects for the diff. Nothing is written. Warnings go to
 //! `notes`, including those of the first side if the second side fails.
@@ -37,17 +37,17 @@ pub enum CompareError {
     /// The content of a revision is unknown.
     #[error("the release of revision {number} of {subject} is not recorded")]
     Unrecorded {
-        /// The subject.
+        /// The name of the subject.
         subject: String,
-        /// The revision.
+        /// The number of the revision.
         number: i64,
     },
     /// The release of a revision does not exist any more.
     #[error("revision {number} cannot be rendered: {error}")]
     Gone {
-        /// The revision.
+        /// The number of the revision.
         number: i64,
-        /// The error.
+        /// The reason why the release is not available.
         error: Arc<BodyError>,
     },
     /// A side cannot be rendered.
@@ -56,9 +56,9 @@ pub enum CompareError {
     /// The data plane of an environment does not exist.
     #[error("data plane {plane} of {environment} does not exist")]
     NoDataPlane {
-        /// The environment.
+        /// The name of the environment.
         environment: String,
-        /// The data plane that it names.
+        /// The data plane that the environment names.
         plane: String,
     },
     /// The configuration has no connection to a data plane.
@@ -218,8 +218,9 @@ impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
         Ok((side, namespace))
     }
 
-    /// Compares the rendered objects of an environment with the live objects. `context` connects to a
-    /// data plane by a context of the kubeconfig, and names it.
+    /// Compares the rendered objects of an environment with the live objects. `context` gets the
+    /// name of a context of the kubeconfig, and returns a client for it and a text that describes
+    /// the connection.
     pub async fn live<F>(
         &self,
         component: &str,
@@ -257,8 +258,9 @@ impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
         })
     }
 
-    /// Returns the client and the description of a data plane that is the control plane itself. The files
-    /// of a repository are no workloads: its control plane is the cluster beside it.
+    /// Returns the client and the description of a data plane that is the control plane itself. The
+    /// files of a repository are no workloads. So for a repository, the data plane is the cluster
+    /// that the user named with a flag.
     fn own_plane(&self, reach: Reach<'_>, name: &str) -> Result<(Client, String), CompareError> {
         let Connection {
             client,
@@ -350,7 +352,8 @@ fn not_there(number: i64, error: PreviewError) -> CompareError {
     }
 }
 
-/// Removes this namespace from objects, so that the objects of two environments can be paired.
+/// Removes one namespace from the objects that have it, so that the objects of two environments can
+/// be paired.
 fn leave_out(namespace: &str, objects: &mut [Value]) {
     for object in objects {
         let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);

@@ -44,36 +44,37 @@ pub enum PinFact {
         /// Whether the release has to be ready.
         ready: bool,
     },
-    /// The effective releases of a ReleasePin before and after the change, as long as no hold ends.
+    /// The effective releases of a ReleasePin before and after the change. The fact becomes untrue
+    /// if a hold ends and another release becomes effective.
     Effective {
         /// The ReleasePin.
         key: Key,
-        /// The effective release before; None if the change creates the ReleasePin.
+        /// The effective release before the change; None if the change creates the ReleasePin.
         from: Option<String>,
-        /// The release in the releaseRef afterwards.
+        /// The release in the releaseRef after the change.
         release_ref: String,
-        /// The holds afterwards.
+        /// The holds after the change.
         holds: Vec<Hold>,
-        /// The effective release afterwards.
+        /// The effective release after the change.
         to: String,
     },
     /// A release exists and is not bad.
     Release {
-        /// The release.
+        /// The namespace and the name of the release.
         key: Key,
-        /// The uid.
+        /// The uid of the release.
         uid: String,
     },
     /// An environment has this spec.
     Environment {
-        /// The environment.
+        /// The namespace and the name of the environment.
         key: Key,
-        /// The spec.
+        /// The spec that the plan was made with.
         spec: EnvironmentSpec,
     },
     /// The pipeline has a path from one environment to another.
     Path {
-        /// The namespace.
+        /// The namespace of the pipeline.
         namespace: String,
         /// The source environment.
         from: String,
@@ -82,14 +83,14 @@ pub enum PinFact {
     },
     /// A namespace has at most one pipeline.
     OnePipeline {
-        /// The namespace.
+        /// The namespace of the pipeline.
         namespace: String,
     },
     /// No path leads to an environment.
     First {
-        /// The namespace.
+        /// The namespace of the pipeline.
         namespace: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
     },
 }
@@ -204,7 +205,7 @@ impl Fact for PinFact {
     }
 }
 
-/// Returns the facts of a change, as this kind of subject records them.
+/// Returns the facts of a change that are [`PinFact`]s.
 pub fn of(change: &Change) -> impl Iterator<Item = &PinFact> {
     let facts = change.facts.iter();
     facts.filter_map(|fact| (&**fact as &dyn std::any::Any).downcast_ref())

@@ -14,7 +14,7 @@ use crate::engine::subject::{Capability, HoldsIn, Kind, Numbering, dynamic};
 /// The path of the release in the releaseRef.
 pub(super) const RELEASE_REF: &[&str] = &["spec", "releaseRef", "name"];
 
-/// ReleasePins.
+/// The kind ReleasePin.
 pub static KIND: Kind = Kind {
     name: RELEASE_PIN,
     prefixes: &["releasepin", "pin"],

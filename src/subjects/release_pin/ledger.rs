@@ -1,8 +1,7 @@
 //! The audit chain of the releases of one component: marks, collections, and restored releases.
-//!
-//! Entries are numbered, so that of two writers with the same number one gets a conflict and reads again.
-//! After a lost answer, the writer looks for the entry of its operation. The newest entry is found by a
-//! binary search, not by reading the chain.
+//! Entries have numbers. If two writers use the same number, one of them gets a conflict and reads
+//! the chain again. After a lost answer, the writer looks for the entry of its operation. The
+//! newest entry is found by a binary search, not by reading the chain.
 
 use jiff::Timestamp;
 use kube::Client;
@@ -114,7 +113,8 @@ impl Ledger {
         subject.kind == COMPONENT && subject.name == self.component
     }
 
-    /// Finds the newest entry: doubles the number while an entry exists, then halves the step.
+    /// Finds the newest entry by a binary search: doubles the step while an entry exists, then
+    /// halves it.
     async fn find_newest(&self) -> Result<Option<AuditEntry>, kube::Error> {
         let Some(mut last) = self.entry(1).await? else {
             return self.read_to_the_end().await;
@@ -139,12 +139,13 @@ impl Ledger {
         Ok(found.filter(|entry| self.is_ours(entry)))
     }
 
-    /// A chain without entry 1 is empty, or retention has removed its start: reads all its entries.
+    /// Finds the newest entry of a chain without entry 1: reads all entries. Such a chain is empty,
+    /// or retention has removed its start.
     async fn read_to_the_end(&self) -> Result<Option<AuditEntry>, kube::Error> {
         let chain = format!("spec.subject.name={}", self.component);
         let chain = ListParams::default().fields(&chain);
         let mut entries = pages::all(&self.api, chain, pages::PAGE).await?;
-        // A ReleasePin may have the name of a component.
+        // A ReleasePin may have the name of a component, and the list contains its entries too.
         entries.retain(|entry| self.is_ours(entry));
         let chains = audit::chains(&entries);
         let newest = chains.first().and_then(|chain| chain.newest());

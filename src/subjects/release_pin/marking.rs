@@ -33,7 +33,7 @@ pub enum MarkError {
     /// Somebody else has marked the release in the meantime.
     #[error("release {release} was marked {verdict} by {by} at {at}, so nothing was changed")]
     Stale {
-        /// The release.
+        /// The name of the release.
         release: String,
         /// The other mark.
         verdict: &'static str,

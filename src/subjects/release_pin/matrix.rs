@@ -19,14 +19,15 @@ use crate::engine::production;
 use crate::engine::world::{Freshness, Key, Source, World};
 use crate::subjects::release_pin::rows::{Move, Pin};
 
-/// The environments in the order of the pipeline, then the others by name.
+/// The columns of the matrix: the environments in the order of the pipeline, then the others by
+/// name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Columns {
     names: Vec<Arc<str>>,
     lanes: BTreeMap<Arc<str>, Lane>,
 }
 
-/// The columns of one namespace.
+/// The properties of each column in one namespace.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Lane {
     /// For each column, the first column that has a promotion path to it; None if no column has one.
@@ -234,15 +235,15 @@ impl std::fmt::Display for Progress {
 /// The last good release, which a rollback would restore.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Good<'a> {
-    /// The release.
+    /// The name of the release.
     pub release: &'a str,
     /// The release in short form, for a cell.
     pub label: &'a str,
-    /// The revision.
+    /// The revision with this release.
     pub revision: i64,
-    /// The start of the revision.
+    /// The time at which the revision started.
     pub since: Timestamp,
-    /// The end of the revision.
+    /// The time at which the revision was replaced.
     pub until: Option<Timestamp>,
 }
 
@@ -265,26 +266,29 @@ pub struct Cell<'a> {
     pub progress: Option<Progress>,
     /// The reason and the message of the Ready condition, if the ReleasePin fails.
     pub reason: Option<(&'a str, &'a str)>,
-    /// How many releases the previous environment is ahead.
+    /// How many releases the previous environment is ahead; None if the component is not deployed
+    /// there, or if one of the two releases does not exist.
     pub behind: Option<usize>,
     /// The holds, including expired holds.
     pub holds: &'a [Hold],
     /// The number of active holds.
     pub held: usize,
-    /// The time since which the release is effective.
+    /// The time since which the release is effective, if known.
     pub since: Option<Timestamp>,
-    /// The time of the last change of the Ready condition.
+    /// The time of the last change of the Ready condition; None if no condition is about the
+    /// release.
     pub turned: Option<Timestamp>,
     /// The GitOps tool that owns the ReleasePin.
     pub gitops: Option<GitOps>,
-    /// The release in the releaseRef, if a hold fixes another release.
+    /// The release in the releaseRef; None if it is the effective release.
     pub wanted: Option<&'a str>,
-    /// The last good release.
+    /// The last good release; None if there is none, or if the cell was built without it.
     pub good: Option<Good<'a>>,
 }
 
 impl Cell<'_> {
-    /// Returns the health.
+    /// Returns the health: Missing if the release does not exist, or else the health according to
+    /// the controller.
     pub fn health(&self) -> Health {
         match self.missing {
             true => Health::Missing,
@@ -303,7 +307,8 @@ impl Cell<'_> {
     }
 }
 
-/// Returns a cell of the matrix; None if the component is not deployed there.
+/// Returns a cell of the matrix; None if the component is not deployed in the environment of the
+/// column.
 pub fn cell<'w>(
     world: &'w World,
     columns: &Columns,
@@ -318,7 +323,7 @@ pub fn cell<'w>(
     Some(cell)
 }
 
-/// Returns a cell without the last good release, which costs more than the rest.
+/// Returns a cell without the last good release, which needs more time than the rest of the cell.
 pub fn glance<'w>(
     world: &'w World,
     columns: &Columns,
@@ -391,7 +396,7 @@ pub fn label<'w>(world: &'w World, component: &Key, release: &'w str) -> &'w str
     Named::of(world, component, release).label
 }
 
-/// The data of a release that the read model has by its name.
+/// The values that the read model has for a release, found by the name of the release.
 pub(super) struct Named<'w> {
     pub(super) version: Option<&'w str>,
     pub(super) label: &'w str,
@@ -424,8 +429,8 @@ fn short<'n>(release: &'n str, component: &str) -> &'n str {
     rest.filter(|rest| !rest.is_empty()).unwrap_or(release)
 }
 
-/// Returns the time since which a release runs: the start of its last consecutive revisions, because a
-/// hold also makes a revision.
+/// Returns the time since which a release runs. A hold on the release also makes a revision, so
+/// this is the start of the last run of revisions with the release.
 fn since(moves: &[Move], release: &str) -> Option<Timestamp> {
     let last = moves.iter().rev();
     let run = last.take_while(|ran| *ran.release == *release);

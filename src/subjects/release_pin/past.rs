@@ -36,7 +36,7 @@ pub struct Past {
 pub struct Change {
     /// The time; never before the previous change of the same chain, even if its clock was wrong.
     pub at: Timestamp,
-    /// The component.
+    /// The namespace and the name of the component.
     pub component: Key,
     /// The environment; None for a change of a release.
     pub environment: Option<Arc<str>>,
@@ -44,13 +44,13 @@ pub struct Change {
     pub action: Option<Action>,
     /// The user, according to the server.
     pub actor: Option<String>,
-    /// The effective release before.
+    /// The effective release before the change.
     pub from: Option<String>,
-    /// The effective release afterwards, or the marked release.
+    /// The effective release after the change, or the marked release.
     pub to: Option<String>,
-    /// The reason.
+    /// The reason that the user gave.
     pub reason: Option<String>,
-    /// The revision.
+    /// The revision that the change made.
     pub revision: i64,
 }
 
@@ -78,7 +78,7 @@ struct State {
     /// The release in the releaseRef; None if it is not recorded.
     reference: Option<String>,
     holds: Vec<Hold>,
-    /// The release before, for the first state.
+    /// The effective release before this state; used only for the first state.
     before: Option<String>,
     change: usize,
 }
@@ -301,7 +301,7 @@ fn state(entry: &AuditEntry, change: &Change) -> State {
     }
 }
 
-/// Builds a change from a revision whose health alone is recorded.
+/// Builds a change from a revision of which only the health is recorded.
 fn unrecorded(pin: &Pin, before: Option<&Move>, ran: &Move) -> (Change, Option<State>) {
     let from = before.map(|before| before.release.to_string());
     let to = Some(ran.release.to_string());
@@ -310,7 +310,7 @@ fn unrecorded(pin: &Pin, before: Option<&Move>, ran: &Move) -> (Change, Option<S
         uid: Some(pin.uid.clone()).filter(|uid| !uid.is_empty()),
         revision: ran.generation,
         reference: to.clone(),
-        // A hold that still exists and started before existed at this time.
+        // A hold that exists now and started before this time existed at this time too.
         holds: match ran.until {
             None => pin
                 .holds

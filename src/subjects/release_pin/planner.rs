@@ -1,7 +1,8 @@
-//! The session of a user: the steps from an order to a plan, which both front ends share.
+//! The steps from a user's order to a plan, which both front ends share.
 //!
-//! Planners are pure. This module fetches their input, and creates the release that a plan needs before
-//! it can be applied. Nothing here asks the user or prints: notes for the user are returned.
+//! The planners of the actions are pure functions. This module fetches their input, and creates the
+//! release that a plan needs before it can be applied. Nothing here asks the user or prints: notes
+//! for the user are returned.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -39,9 +40,9 @@ use crate::subjects::release_pin::rows::ReleaseRow;
 pub enum Order {
     /// Deploy a release to an environment without a promotion path into it.
     Deploy {
-        /// The component.
+        /// The name of the component.
         component: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
         /// The release; None for a new release of the current definitions.
         release: Option<String>,
@@ -52,9 +53,9 @@ pub enum Order {
     Promote(Promote),
     /// Roll back to an earlier release.
     Rollback {
-        /// The component.
+        /// The name of the component.
         component: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
         /// The target of the rollback.
         to: Target,
@@ -72,8 +73,8 @@ pub enum Order {
 }
 
 impl Order {
-    /// Returns whether the order restores or secures a ReleasePin. The write of such an order does not
-    /// wait for a remote.
+    /// Returns whether the order restores an earlier state of a ReleasePin, or changes only its
+    /// holds. The write of such an order does not wait for a remote.
     pub fn is_urgent(&self) -> bool {
         match self {
             Self::Deploy { .. } | Self::Promote(_) => false,
@@ -82,7 +83,7 @@ impl Order {
         }
     }
 
-    /// Returns the component and the environment; None if the order is about several.
+    /// Returns the component and the environment; None if the order is about several ReleasePins.
     pub fn place(&self) -> Option<(&str, &str)> {
         Some(match self {
             Self::Deploy {
@@ -106,8 +107,8 @@ impl Order {
         })
     }
 
-    /// Returns the environment in which the component has to be deployed already; None if the order is
-    /// about several.
+    /// Returns the environment in which the component has to be deployed already; None if the order
+    /// is about several ReleasePins.
     fn environment(&self) -> Option<&str> {
         match self {
             Self::Promote(promote) => Some(&promote.from),
@@ -119,7 +120,7 @@ impl Order {
 /// A plan that is not applied yet.
 #[derive(Clone, Debug)]
 pub struct ActionPlan {
-    /// The plan.
+    /// The planned changes.
     pub plan: Plan,
     /// Notes for the user.
     pub notes: Vec<String>,
@@ -130,12 +131,13 @@ pub struct ActionPlan {
 }
 
 impl ActionPlan {
-    /// Returns the release to create before the plan is applied; None if there is none.
+    /// Returns the release to create before the plan is applied; None if the plan needs no new
+    /// release.
     pub fn unmade(&self) -> Option<&Release> {
         self.unmade.as_ref().map(|(release, _)| &**release)
     }
 
-    /// Builds a draft of a plan that needs no new release.
+    /// Wraps a plan that needs no new release and has no notes.
     pub fn of(plan: Plan) -> Self {
         Self {
             plan,
@@ -154,7 +156,8 @@ impl ActionPlan {
         }
     }
 
-    /// Returns the difference of each changed object; None if only rendering can show the differences.
+    /// Returns the difference of each changed object, with None for an object without a difference.
+    /// Returns None if only rendering can show the differences.
     pub fn differences(&self, options: &diff::Options) -> Option<Vec<Option<Diff>>> {
         let one = std::slice::from_ref;
         let differs = |[before, after]: &[Value; 2]| {
@@ -193,7 +196,7 @@ impl From<Refusal> for NotPlanned {
 
 /// Plans and previews actions in one namespace of a target.
 pub struct Planner<'a> {
-    /// The target.
+    /// The connection to the target.
     pub connection: &'a Connection,
     /// The read model of the namespace.
     pub feed: &'a Feed,
@@ -242,7 +245,8 @@ impl Planner<'_> {
         refusals
     }
 
-    /// Distinguishes a ReleasePin that does not exist from one in a file that bowline cannot read.
+    /// Replaces the refusal about a missing ReleasePin if the ReleasePin is in a file that bowline
+    /// cannot read.
     fn explained(&self, refusal: Refusal, namespace: &str) -> Refusal {
         let Refusal::NoPin {
             component,
@@ -371,7 +375,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Finds the release of the current definitions, or builds one that is not stored yet.
+    /// Sets the release of a deploy to the release of the current definitions. If this release does
+    /// not exist yet, returns it with the deploy; otherwise returns None.
     async fn supposed(
         &self,
         command: &mut Deploy,
@@ -388,7 +393,8 @@ impl Planner<'_> {
                 repository::sources(&repository.tree, &asked.namespace, &definitions)
             }
         };
-        // The content alone decides the name: an existing release needs no reference.
+        // Only the content decides the name, so an existing release is found even if the
+        // definitions cannot be referenced.
         let source = sourced.as_ref().map(|(source, _)| source);
         let made = release::release(&definitions, None, source.unwrap_or(&Source::Embedded));
         command.release = made.name_any();
@@ -402,9 +408,10 @@ impl Planner<'_> {
         Ok(Some((Box::new(made), command.clone())))
     }
 
-    /// Renders the effect of each change on its environment; None if there is no effect. A rollback,
-    /// undo, pin or unpin does not fetch git references, so no git server can delay it; if its rendering
-    /// fails, the result is None and a note.
+    /// Renders the effect of each change on its environment; None if there is no effect. A
+    /// rollback, undo, pin or unpin does not fetch git references, so no git server can delay it.
+    /// If the rendering of such an action fails, the result for the change is None, and a note is
+    /// added.
     pub async fn show(
         &self,
         action_plan: &mut ActionPlan,
@@ -535,7 +542,7 @@ impl Planner<'_> {
     }
 }
 
-/// Returns the read model's row of a release that does not exist yet. Only the plan uses it.
+/// Builds the row that the read model would have for a release that does not exist yet.
 fn row(release: &Release, asked: &Asked) -> ReleaseRow {
     let mut metadata = release.metadata.clone();
     metadata.namespace = Some(asked.namespace.clone());
@@ -550,7 +557,7 @@ fn row(release: &Release, asked: &Asked) -> ReleaseRow {
     ReleaseRow::of(&metadata, key, component)
 }
 
-/// Returns whether a component exists. If the target does not tell, the result is false.
+/// Returns whether a component exists; false if the target does not answer.
 pub async fn is_defined(client: &Client, namespace: &str, component: &str) -> bool {
     let components: Api<Component> = Api::namespaced(client.clone(), namespace);
     live::fits(component) && matches!(components.get_metadata_opt(component).await, Ok(Some(_)))

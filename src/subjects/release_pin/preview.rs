@@ -1,7 +1,7 @@
 //! The effect of a plan on its environment: manifests before and after, object by object.
 //!
-//! Nothing is written. A release that cannot be rendered with the environment's settings is found here,
-//! before any change.
+//! Nothing is written. The preview finds a release that cannot be rendered with the environment's
+//! settings before any change is made.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::resolve::{self, ResolveError};
 /// The effect of a change, and the warnings.
 #[derive(Debug)]
 pub struct Preview {
-    /// The difference.
+    /// The difference between the manifests before and after the change.
     pub diff: Diff,
     /// The hash of the manifests before and after, for the audit entry.
     pub hash: String,
@@ -35,17 +35,17 @@ pub enum PreviewError {
     /// The release cannot be rendered with the environment's settings.
     #[error("release {release} does not fit {environment}: {error}")]
     DoesNotFit {
-        /// The release.
+        /// The name of the release.
         release: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
-        /// The error.
+        /// The error of the rendering.
         error: RenderError,
     },
     /// The release belongs to another component.
     #[error("release {release} belongs to component {owner}, not to {component}")]
     OfAnother {
-        /// The release.
+        /// The name of the release.
         release: String,
         /// The component of the change.
         component: String,
@@ -55,9 +55,9 @@ pub enum PreviewError {
     /// The release cannot be resolved.
     #[error("release {release}: {error}")]
     Unresolved {
-        /// The release.
+        /// The name of the release.
         release: String,
-        /// The error.
+        /// The reason why the release cannot be resolved.
         error: ResolveError,
     },
     /// The release is not available.
@@ -154,7 +154,7 @@ impl<'a> Stage<'a> {
         rendered
     }
 
-    /// Resolves a release in any storage form.
+    /// Returns the definitions of a release, in any storage form of the release.
     pub async fn definitions(
         &self,
         release: &ContentRef,

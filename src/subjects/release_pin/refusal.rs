@@ -15,7 +15,7 @@ pub enum Refusal {
     /// The component does not exist.
     #[error("component {component} does not exist{}", instead(.known))]
     NoComponent {
-        /// The component.
+        /// The name of the component.
         component: String,
         /// The existing components.
         known: Vec<String>,
@@ -23,7 +23,7 @@ pub enum Refusal {
     /// The environment does not exist.
     #[error("environment {environment} does not exist{}", instead(.known))]
     NoEnvironment {
-        /// The environment.
+        /// The name of the environment.
         environment: String,
         /// The existing environments.
         known: Vec<String>,
@@ -31,11 +31,11 @@ pub enum Refusal {
     /// The component is not deployed in the environment.
     #[error("{component} is not deployed in {environment}")]
     NoPin {
-        /// The component.
+        /// The name of the component.
         component: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
-        /// The first step towards a deployment there.
+        /// The first step towards a deployment in this environment.
         step: Step,
         /// Whether the environment of the step requires a reason for every change.
         requires_reason: bool,
@@ -43,9 +43,9 @@ pub enum Refusal {
     /// The ReleasePin is in a file that is not checked out, or that cannot be read.
     #[error("the release of {component} in {environment} is not known: {why}")]
     NotRead {
-        /// The component.
+        /// The name of the component.
         component: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
         /// The problem of the file.
         why: String,
@@ -53,7 +53,7 @@ pub enum Refusal {
     /// Another component and environment already have a ReleasePin of this name.
     #[error("ReleasePin {name} belongs to {component} in {environment}")]
     NameTaken {
-        /// The name.
+        /// The name of the ReleasePin.
         name: String,
         /// The other component.
         component: String,
@@ -69,7 +69,7 @@ pub enum Refusal {
     /// The release does not exist.
     #[error("release {release} does not exist{}", instead(.known))]
     NoRelease {
-        /// The release.
+        /// The name of the release.
         release: String,
         /// The newest releases of the component.
         known: Vec<String>,
@@ -77,7 +77,7 @@ pub enum Refusal {
     /// The release belongs to another component.
     #[error("release {release} belongs to component {owner}, not to {component}")]
     OfAnother {
-        /// The release.
+        /// The name of the release.
         release: String,
         /// The component of the action.
         component: String,
@@ -87,13 +87,13 @@ pub enum Refusal {
     /// The release is marked bad.
     #[error("release {release} is marked bad")]
     Bad {
-        /// The release.
+        /// The name of the release.
         release: String,
     },
     /// The release is being deleted.
     #[error("release {release} is being deleted")]
     Deleting {
-        /// The release.
+        /// The name of the release.
         release: String,
     },
     /// The pipeline has no path between the environments.
@@ -109,7 +109,7 @@ pub enum Refusal {
     /// A promotion path leads to the environment.
     #[error("{environment} is not a first environment of the pipeline")]
     NotFirst {
-        /// The environment.
+        /// The name of the environment.
         environment: String,
         /// The environments without a path into them.
         first: Vec<String>,
@@ -117,7 +117,7 @@ pub enum Refusal {
     /// The namespace has no pipeline.
     #[error("namespace {namespace} has no DeploymentPipeline, so there are no promotion paths")]
     NoPipeline {
-        /// The namespace.
+        /// The name of the namespace.
         namespace: String,
     },
     /// The pipeline has a cycle, or the namespace has several pipelines.
@@ -126,7 +126,7 @@ pub enum Refusal {
     /// The pipelines of a namespace have different retentions.
     #[error("the DeploymentPipelines of namespace {namespace} ({}) disagree about retention", .pipelines.join(", "))]
     RetentionDiffers {
-        /// The namespace.
+        /// The name of the namespace.
         namespace: String,
         /// The names of the pipelines.
         pipelines: Vec<String>,
@@ -136,7 +136,7 @@ pub enum Refusal {
     ReleaseLost {
         /// The ReleasePin.
         pin: String,
-        /// The release.
+        /// The name of the release.
         release: String,
     },
     /// A RenderedRelease has lost its ReleasePin, so it is unknown which releases its workloads need.
@@ -148,9 +148,9 @@ pub enum Refusal {
     /// The release is not ready in the source environment.
     #[error("{component} is not ready in {environment}: {why}")]
     Unready {
-        /// The component.
+        /// The name of the component.
         component: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
         /// The state of the release.
         why: String,
@@ -158,15 +158,16 @@ pub enum Refusal {
     /// A hold blocks the change.
     #[error("{component} in {environment} is held at {release} ({holds})")]
     Held {
-        /// The component.
+        /// The name of the component.
         component: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
         /// The held release.
         release: String,
         /// Owner, reason and end of the holds.
         holds: String,
-        /// The ids of these holds, if the ReleasePin has several; an expired hold counts.
+        /// The ids of these holds, if the ReleasePin has several holds, including expired holds;
+        /// empty if it has only one.
         ids: Vec<String>,
         /// Whether the environment requires a reason for every change.
         requires_reason: bool,
@@ -174,35 +175,35 @@ pub enum Refusal {
     /// A GitOps tool owns the ReleasePin.
     #[error("{} owns {component} in {environment} and would revert a change made here", .tool.name())]
     OwnedByGit {
-        /// The component.
+        /// The name of the component.
         component: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
         /// The release of the action.
         release: String,
-        /// The tool.
+        /// The tool that owns the ReleasePin.
         tool: GitOps,
     },
     /// The environment requires a reason.
     #[error("{environment} requires a reason for every change")]
     NoReason {
-        /// The environment.
+        /// The name of the environment.
         environment: String,
     },
-    /// A bad mark needs a reason, and so does the good mark that replaces one.
+    /// A bad mark needs a reason, and so does the good mark that replaces a bad mark.
     #[error("marking {release} {verdict} needs a reason")]
     NoNote {
-        /// The release.
+        /// The name of the release.
         release: String,
-        /// Bad or good.
+        /// The word for the mark: `bad` or `good`.
         verdict: &'static str,
     },
-    /// The data is stale.
+    /// The read model has stale data of a kind.
     #[error("the data of {what} is stale: the watch was disconnected at {since} ({why})")]
     Stale {
-        /// The kind of the data.
+        /// The word for the objects of the kind.
         what: &'static str,
-        /// The time since which it is stale.
+        /// The time since which the data is stale.
         since: Timestamp,
         /// The error of the watch.
         why: String,
@@ -210,13 +211,13 @@ pub enum Refusal {
     /// The cluster does not have kinds that the action needs.
     #[error("the cluster does not have the kinds {kinds}: bowline is not installed there")]
     KindsAbsent {
-        /// The kinds.
+        /// The missing kinds, separated by commas.
         kinds: String,
     },
     /// The read model is not complete: the first list has not ended yet.
     #[error("the {what} are still loading")]
     Loading {
-        /// The kind of the data.
+        /// The word for the objects of the kind.
         what: &'static str,
     },
     /// There is no last good release.
@@ -224,9 +225,9 @@ pub enum Refusal {
         "{component} has no earlier release in {environment} that was healthy when it was replaced{}", skipped(.bad, .abandoned)
     )]
     NoLastGood {
-        /// The component.
+        /// The name of the component.
         component: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
         /// The releases that were healthy and are marked bad, the newest first.
         bad: Vec<MarkedBad>,
@@ -239,9 +240,9 @@ pub enum Refusal {
         "the controller has not observed the latest change of {component} in {environment}, so the last good release is not known"
     )]
     NotObserved {
-        /// The component.
+        /// The name of the component.
         component: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
     },
     /// No controller runs, so the health of releases is unknown.
@@ -249,9 +250,9 @@ pub enum Refusal {
         "no controller runs ({why}), so the last good release of {component} in {environment} is not known"
     )]
     NoController {
-        /// The component.
+        /// The name of the component.
         component: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
         /// The reason why bowline knows that no controller runs.
         why: String,
@@ -259,11 +260,11 @@ pub enum Refusal {
     /// The revision does not exist.
     #[error("{component} has no revision {revision} in {environment}{}", instead(.known))]
     NoRevision {
-        /// The component.
+        /// The name of the component.
         component: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
-        /// The revision.
+        /// The number that the user gave.
         revision: i64,
         /// The known revisions.
         known: Vec<String>,
@@ -271,7 +272,7 @@ pub enum Refusal {
     /// The retention of the pipeline is not valid.
     #[error("the retention of the DeploymentPipeline is not valid: minAge: {why}")]
     BadRetention {
-        /// The error.
+        /// The reason why the minimum age is not valid.
         why: String,
     },
     /// The last action created the ReleasePin.
@@ -281,9 +282,9 @@ pub enum Refusal {
     NothingBefore {
         /// The ReleasePin.
         pin: String,
-        /// The component.
+        /// The name of the component.
         component: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
     },
     /// The clone is shallow, so the state before the last action is unknown.
@@ -291,35 +292,35 @@ pub enum Refusal {
         "the history of this clone ends here, so the state of {component} in {environment} before the last action is not known"
     )]
     CloneEnds {
-        /// The component.
+        /// The name of the component.
         component: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
     },
     /// The audit trail does not contain the previous revision.
     #[error("revision {revision} of {component} in {environment} is not recorded")]
     NotOnRecord {
-        /// The component.
+        /// The name of the component.
         component: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
-        /// The revision.
+        /// The number of the revision.
         revision: i64,
     },
     /// The ReleasePin has no hold.
     #[error("{component} has no hold in {environment}")]
     NoHold {
-        /// The component.
+        /// The name of the component.
         component: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
     },
     /// The named hold does not exist.
     #[error("{component} has no hold {id} in {environment}{}", instead(.known))]
     NoSuchHold {
-        /// The component.
+        /// The name of the component.
         component: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
         /// The id of the hold.
         id: String,
@@ -329,9 +330,9 @@ pub enum Refusal {
     /// The ReleasePin has several holds, and the user named none of them.
     #[error("{component} has {} holds in {environment}: name one{}", .holds.len(), lines(.holds))]
     SeveralHolds {
-        /// The component.
+        /// The name of the component.
         component: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
         /// Id, owner, reason and end of each hold.
         holds: Vec<String>,
@@ -343,7 +344,7 @@ pub enum Refusal {
 pub enum Step {
     /// Deploy the component in this first environment of the pipeline.
     Deploy {
-        /// The environment.
+        /// The name of the environment.
         environment: String,
     },
     /// Promote the component from an environment where it is deployed.
@@ -384,7 +385,7 @@ impl Step {
 /// A release that is marked bad.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkedBad {
-    /// The release.
+    /// The name of the release.
     pub release: String,
     /// The user and the reason of the mark; None if they are not known.
     pub why: Option<String>,
@@ -399,7 +400,7 @@ impl MarkedBad {
     }
 }
 
-/// Returns the flag of a command that needs a reason.
+/// Returns the flag with the reason, for a command that needs a reason; otherwise an empty text.
 fn reason(requires_reason: bool) -> &'static str {
     match requires_reason {
         true => " --reason TEXT",
@@ -484,13 +485,13 @@ impl Refusal {
         )
     }
 
-    /// Returns whether the data is stale.
+    /// Returns whether the read model is stale or still loading.
     pub fn is_stale(&self) -> bool {
         matches!(self, Self::Stale { .. } | Self::Loading { .. })
     }
 
-    /// Returns the next step of a user on the command line. `aim` adds the target to a command, so that
-    /// the command works from any directory and context.
+    /// Returns the next step of a user on the command line. `aim` adds the flags of the target to a
+    /// command, so that the command works from any directory and context.
     pub fn hint(&self, aim: &dyn Fn(&str) -> String) -> Option<String> {
         let at = |component: &str, environment: &str| {
             format!(

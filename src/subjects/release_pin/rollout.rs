@@ -10,9 +10,10 @@ pub enum Rollout {
     Gone,
     /// No controller has observed the change yet.
     Unseen,
-    /// The rollout is not finished; the message of the controller.
+    /// The rollout is not finished; the text is the message of the controller.
     Moving(String),
-    /// A failure that may be temporary: a pod crashes, a fetch is retried.
+    /// The revision fails, and the failure may be temporary, such as a crash of a pod or a fetch
+    /// that is retried.
     Failing(String),
     /// The rollout cannot succeed until somebody changes the release or its settings.
     Failed(String),
@@ -31,9 +32,9 @@ pub enum Rollout {
 
 impl Rollout {
     /// Returns the progress of one revision of a ReleasePin, which made a release effective. Later
-    /// revisions do not change its result: once another release is effective, the result is the health
-    /// that the controller recorded for this revision. A later hold on the same release does not replace
-    /// it.
+    /// revisions do not change the result of this revision: once another release is effective, the
+    /// result is the health that the controller recorded for this revision. A later hold on the
+    /// same release does not replace the revision.
     pub fn of(pin: Option<&Pin>, revision: i64, release: &str) -> Self {
         let Some(pin) = pin else {
             return Self::Gone;

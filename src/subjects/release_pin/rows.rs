@@ -23,9 +23,9 @@ pub struct Pin {
     pub uid: Box<str>,
     /// The generation, which grows with every change of the spec.
     pub generation: i64,
-    /// The component.
+    /// The name of the component.
     pub component: Arc<str>,
-    /// The environment.
+    /// The name of the environment.
     pub environment: Arc<str>,
     /// The release in the releaseRef.
     pub release: Box<str>,
@@ -33,19 +33,19 @@ pub struct Pin {
     pub holds: Box<[Hold]>,
     /// The GitOps tool that owns the object; None if no tool owns it.
     pub gitops: Option<GitOps>,
-    /// The user who changed it last, according to the server.
+    /// The user who changed the ReleasePin last, according to the server.
     pub changed_by: Option<Box<str>>,
     /// The release that the controller applied last.
     pub applied: Option<Box<str>>,
-    /// The current snapshot.
+    /// The name of the current snapshot.
     pub snapshot: Option<Box<str>>,
     /// The generation that the controller has observed.
     pub observed: Option<i64>,
     /// The Ready condition.
     pub ready: Option<Ready>,
-    /// The recorded outcomes of its revisions, oldest first.
+    /// The recorded outcomes of the revisions, oldest first.
     pub moves: Box<[Move]>,
-    /// The labels.
+    /// The labels of the ReleasePin.
     pub labels: Labels,
     /// Whether the object is being deleted.
     pub deleting: bool,
@@ -58,7 +58,7 @@ pub struct Ready {
     pub status: Box<str>,
     /// The reason, one word.
     pub reason: Box<str>,
-    /// The message.
+    /// The message of the controller.
     pub message: Box<str>,
     /// The time of the last change.
     pub since: Timestamp,
@@ -67,13 +67,13 @@ pub struct Ready {
 /// The recorded outcome of one revision of a ReleasePin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Move {
-    /// The generation.
+    /// The generation of the ReleasePin in this revision.
     pub generation: i64,
-    /// The release.
+    /// The effective release of the revision.
     pub release: Box<str>,
-    /// The start of the revision.
+    /// The time at which the revision started.
     pub since: Timestamp,
-    /// The end of the revision; None if it is the current one.
+    /// The time at which the revision was replaced; None if it is the current one.
     pub until: Option<Timestamp>,
     /// Whether the release is healthy, or was healthy when it was replaced; None if unknown.
     pub healthy: Option<bool>,
@@ -96,7 +96,7 @@ pub struct ReleaseRow {
     pub size: Option<u64>,
     /// The images, separated by commas.
     pub images: Option<Box<str>>,
-    /// The mark, if there is one.
+    /// The mark; None if the release has none.
     pub mark: Option<Verdict>,
     /// The details of the mark, if they are readable.
     pub marked: Option<Box<release::Mark>>,
@@ -108,7 +108,7 @@ pub struct ReleaseRow {
     pub gitops: Option<GitOps>,
     /// The time of its creation.
     pub created: Timestamp,
-    /// The labels.
+    /// The labels of the release.
     pub labels: Labels,
     /// Whether the object is being deleted.
     pub deleting: bool,
@@ -121,11 +121,11 @@ pub struct SnapshotRow {
     pub key: Key,
     /// The uid, which differs from the uid of a later snapshot of the same name.
     pub uid: Box<str>,
-    /// The component.
+    /// The name of the component.
     pub component: Arc<str>,
-    /// The environment.
+    /// The name of the environment.
     pub environment: Arc<str>,
-    /// The uid of its ReleasePin.
+    /// The uid of the ReleasePin that the snapshot belongs to.
     pub owner: Option<Box<str>>,
     /// The hash of the references that it was resolved from.
     pub references: Option<Box<str>>,
@@ -133,7 +133,7 @@ pub struct SnapshotRow {
     pub size: Option<u64>,
     /// The time of its creation.
     pub created: Timestamp,
-    /// The labels.
+    /// The labels of the snapshot.
     pub labels: Labels,
 }
 
@@ -200,10 +200,11 @@ impl Pin {
 
     /// Returns the Ready condition, if it is about the release that is effective at `now`.
     ///
-    /// A release that the controller cannot resolve, render or apply never becomes the applied one. Then
-    /// the open outcome says which release the condition is about, also after a newer change that leaves
-    /// that release effective, such as a hold on it. A failure without a generation is about the
-    /// effective release, unless the status names another one.
+    /// If the controller cannot resolve, render or apply a release, the status never names it as
+    /// the applied release. Then the last outcome, which has no end yet, says which release the
+    /// condition is about. It says so also after a newer change that leaves that release effective,
+    /// such as a hold on it. If the status has no observed generation, a failure is about the
+    /// effective release, unless the status names another release.
     pub fn judged(&self, now: Timestamp) -> Option<&Ready> {
         let ready = self.ready.as_ref()?;
         if self.is_observed(now) {

@@ -32,7 +32,8 @@ impl<'w> Rules<'w> {
         Self::supposing(world, None, asked)
     }
 
-    /// Adds a release that does not exist yet to the read model of the plan.
+    /// Creates the rules for a plan that first creates the release `supposed`: the rules treat it
+    /// as existing.
     pub(super) fn supposing(
         world: &'w World,
         supposed: Option<&'w ReleaseRow>,
@@ -50,14 +51,14 @@ impl<'w> Rules<'w> {
         Key::new(&self.asked.namespace, name)
     }
 
-    /// Checks that the watched data is current.
+    /// Checks that the watches of the kinds that the rules read are up to date.
     pub(super) fn current(&self) -> Result<(), Refusal> {
         READ_BY_MOVES
             .iter()
             .try_for_each(|source| self.live(*source))
     }
 
-    /// Checks that the snapshots are current; only a collection needs them.
+    /// Checks that the watch of snapshots is up to date; only a collection needs snapshots.
     pub(super) fn current_snapshots(&self) -> Result<(), Refusal> {
         self.live(Source::SNAPSHOTS)
     }
@@ -78,7 +79,7 @@ impl<'w> Rules<'w> {
         }
     }
 
-    /// Checks that the environment exists.
+    /// Checks that the environment exists, and records no fact.
     pub(super) fn known_environment(&self, name: &str) -> Result<&'w EnvironmentSpec, Refusal> {
         match self.world.environment(&self.key(name)) {
             Some(environment) => Ok(&environment.spec),
@@ -89,7 +90,8 @@ impl<'w> Rules<'w> {
         }
     }
 
-    /// Checks that the environment exists. `apply` checks whether it requires a reason.
+    /// Checks that the environment exists, and records its spec as a fact. `apply` checks whether
+    /// the environment requires a reason.
     pub(super) fn environment(&mut self, name: &str) -> Result<&'w EnvironmentSpec, Refusal> {
         let key = self.key(name);
         let spec = self.known_environment(name)?;
@@ -352,7 +354,7 @@ impl<'w> Rules<'w> {
         Ok(())
     }
 
-    /// Checks that the effective release of an environment is ready there, if `needs_ready`.
+    /// Checks that the effective release of a ReleasePin is ready, if `needs_ready` is set.
     pub(super) fn source(&mut self, pin: &Pin, needs_ready: bool) -> Result<(), Refusal> {
         let effective = pin.effective_release(self.asked.now);
         if needs_ready && !pin.is_ready(self.asked.now) {

@@ -1,9 +1,10 @@
-//! The changes around the start of an incident: first those before it, the closest to the start first, then
-//! those after it.
+//! The changes around the start of an incident: first the changes before the start, with the
+//! closest one first, then the changes after the start.
 //!
-//! A change after the start cannot be the cause; it may be the repair. The order is by time alone, so that the
-//! user can check it. What the time does not say is a text: whether the environment is degraded since the change,
-//! and whether the release still runs.
+//! A change after the start cannot be the cause of the incident, but it may be the repair. The
+//! order is by time alone, so that the user can check it. A text says what else is known about a
+//! change: whether the environment is degraded since the change, and whether the release still
+//! runs.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use super::past::{Change, Past};
 use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::rows::Pin;
 
-/// How long before the start a change can be a suspect.
+/// How long before the start of the incident a change can be a suspect.
 const BEFORE: SignedDuration = SignedDuration::from_hours(24);
 /// The largest expected difference between the clocks of two machines. A change so shortly after the start
 /// counts as before it.
@@ -25,7 +26,7 @@ const CLOCKS: SignedDuration = SignedDuration::from_mins(2);
 pub struct Suspect {
     /// The time of the change.
     pub at: Timestamp,
-    /// The component.
+    /// The namespace and the name of the component.
     pub component: Key,
     /// The environment; None for a release.
     pub environment: Option<Arc<str>>,
@@ -42,9 +43,9 @@ pub struct Suspect {
 pub enum What {
     /// An action of a user or a controller.
     Did(Change),
-    /// A ReleasePin is not ready since that time; its health.
+    /// A ReleasePin has not been ready since that time; the value is its health.
     Turned(Health),
-    /// A release was created; its name.
+    /// A release was created; the value is its name.
     Made(String),
 }
 

@@ -1,7 +1,7 @@
 //! Finds the facts of a plan that are no longer true in a read model, and the users who changed them.
 //!
-//! Pure: an open plan checks itself against the watched read model after every change, and `apply`
-//! describes the facts that it has read again.
+//! All functions are pure. An open plan is checked against the watched read model after every
+//! change of the model, and `apply` describes the facts that it has read again.
 
 use std::collections::BTreeSet;
 

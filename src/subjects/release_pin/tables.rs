@@ -39,8 +39,8 @@ pub const READ_BY_GC: [Source; 5] = [
     Source::PIPELINES,
 ];
 
-/// Returns the watches that fill the tables. Releases and snapshots are large, and their metadata has every
-/// value that a row keeps.
+/// Returns the watches that fill the tables. Releases and snapshots are large, so only their
+/// metadata is watched: it has every value that a row keeps.
 pub fn watches() -> [Watch; 3] {
     [
         Watch::new(Source::RELEASE_PINS, World::pins).of_row(World::component_of),

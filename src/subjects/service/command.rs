@@ -28,7 +28,8 @@ pub enum Command {
     Collect(Gc),
 }
 
-/// Returns the flag of an environment; none for a name with its kind, which is in the namespace of the target.
+/// Returns the flag that selects an environment. Returns no flag for a name that contains its kind,
+/// such as `deploy/web`: the namespace of the target says where this subject is.
 fn place<'a>(name: &str, environment: &'a str) -> Vec<&'a str> {
     match name.contains('/') {
         true => Vec::new(),
@@ -51,7 +52,8 @@ impl Command {
     /// Returns the kinds that a plan of the command reads.
     pub fn reads(&self) -> &'static [Source] {
         match self {
-            // These are planned from the server, not from the read model.
+            // An order on subjects that are named with their kind is planned from the server, not
+            // from the read model.
             Self::Change(order) if named::is_named(order) => &[],
             Self::Change(_) | Self::Mark(_) => &READ_BY_MOVES,
             Self::Collect(_) => &READ_BY_GC,
@@ -66,7 +68,8 @@ impl Command {
         }
     }
 
-    /// Returns the component and the environment; None if the command is about several, or about releases.
+    /// Returns the component and the environment; None if the command is about several ReleasePins,
+    /// or about releases.
     pub fn place(&self) -> Option<(&str, &str)> {
         match self {
             Self::Change(order) => order.place(),
@@ -74,7 +77,8 @@ impl Command {
         }
     }
 
-    /// Returns whether the command is about subjects that the name of their row names with the kind.
+    /// Returns whether the command is about subjects whose names contain the kind, such as
+    /// `deploy/web`.
     pub fn is_named(&self) -> bool {
         matches!(self, Self::Change(order) if named::is_named(order))
     }
@@ -148,7 +152,8 @@ impl Command {
         }
     }
 
-    /// Returns the command lines that do the same on a target, as one line to paste.
+    /// Returns the command lines that do the same on a target, as one line that the user can paste
+    /// into a shell.
     pub fn aimed(&self, reason: Option<&str>, address: &Address) -> String {
         let lines = self.command_lines(reason);
         let lines: Vec<String> = lines.iter().map(|line| address.bowline(line)).collect();
@@ -314,7 +319,7 @@ impl PlannedCommand {
         }
     }
 
-    /// Returns the kubectl commands that come closest, for the command log.
+    /// Returns the kubectl commands that come closest to the plan, for the command log.
     pub fn kubectl(&self) -> Vec<String> {
         match self {
             Self::Changes(action_plan) => {

@@ -36,7 +36,7 @@ const REMEMBERS: Duration = Duration::from_secs(1);
 
 /// Plans and applies commands in one namespace of a target.
 pub struct Service<'a> {
-    /// The target.
+    /// The connection to the target.
     pub connection: &'a Connection,
     /// The read model of the namespace.
     pub feed: &'a Feed,
@@ -99,10 +99,10 @@ pub enum Outcome {
 /// The reason why nothing was applied.
 #[derive(Debug, thiserror::Error)]
 pub enum NotApplied {
-    /// The plan with its new release is refused.
+    /// The plan, or the new release that it needs, is refused.
     #[error(transparent)]
     NotPlanned(#[from] NotPlanned),
-    /// There is no commit.
+    /// Nothing was committed to the repository.
     #[error(transparent)]
     NotCommitted(#[from] NotCommitted),
 }

@@ -1,5 +1,5 @@
-//! Changes of subjects that the name of their row names with the kind, such as `deploy/web`: the functions of the
-//! kind plan them.
+//! Plans changes of subjects whose names contain the kind, such as `deploy/web`, with the functions
+//! of that kind.
 
 use futures::future::try_join_all;
 
@@ -24,7 +24,8 @@ fn names_kind(name: &str) -> bool {
     named("", name).is_some()
 }
 
-/// Plans an order on such subjects, each with the functions of its kind.
+/// Plans an order on subjects whose names contain the kind, each subject with the functions of its
+/// kind.
 pub async fn plan(
     connection: &Connection,
     order: &Order,
@@ -58,7 +59,8 @@ pub async fn plan(
     Ok(ActionPlan::of_objects(plan, notes, objects))
 }
 
-/// Translates an order on one subject.
+/// Translates an order on one subject to a command, and returns the command with the functions of
+/// the kind.
 fn command(order: &Order, asked: &Asked) -> Result<(&'static Actions, Command), SubjectError> {
     let name = order.place().map_or("", |(name, _)| name);
     let refused = |why: &str| SubjectError::Refused {

@@ -49,8 +49,8 @@ pub async fn plan(
     Ok(planned)
 }
 
-/// Refuses a change that the user has no right to. A server that does not answer the question decides when the
-/// change is made.
+/// Refuses a change for which the user does not have the permission. If the server does not answer
+/// the question, the server itself decides when the change is made.
 async fn allowed(client: &Client, subject: &SubjectRef, place: &Place) -> Result<(), SubjectError> {
     let resource = (subject.kind.resource)();
     let mut questions = vec![ResourceAttributes {
@@ -100,7 +100,7 @@ async fn allowed(client: &Client, subject: &SubjectRef, place: &Place) -> Result
     Ok(())
 }
 
-/// Plans commands on one workload. Pure.
+/// Plans commands on one workload, with pure functions.
 struct Planner<'a> {
     subject: &'a SubjectRef,
     workload: &'a Workload,
@@ -163,8 +163,8 @@ impl<'a> Planner<'a> {
         Ok(self.planned(Action::Rollback, Some(target), restored, holds, workload))
     }
 
-    /// Returns the newest revision before the current one with another template that is not marked bad and that
-    /// no rollback or undo of bowline replaced.
+    /// Returns the newest older revision that may be restored: it has another template than the
+    /// current revision, is not marked bad, and no rollback or undo of bowline replaced it.
     fn last_good(&mut self) -> Result<&'a Stored, SubjectError> {
         let workload = self.workload;
         let current = template::hash(&workload.template());

@@ -35,9 +35,9 @@ const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
 /// A stored revision of a workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored {
-    /// The number.
+    /// The number of the revision.
     pub number: i64,
-    /// The template.
+    /// The pod template of the revision.
     pub template: Value,
     /// The object that stores the revision, such as a ReplicaSet.
     pub object: DynamicObject,
@@ -53,13 +53,13 @@ impl Stored {
         }
     }
 
-    /// Returns whether the revision is marked bad, and the note.
+    /// Describes the mark of the revision, with its note; None if the revision is not marked bad.
     pub fn bad(&self) -> Option<String> {
         bad(self.object.annotations())
     }
 }
 
-/// Returns the mark of a revision that is marked bad, in words.
+/// Describes the mark of a revision from its annotations; None if the revision is not marked bad.
 pub(super) fn bad(annotations: &BTreeMap<String, String>) -> Option<String> {
     let mark = annotations.get(labels::MARK)?;
     match serde_json::from_str::<Mark>(mark) {
@@ -80,7 +80,7 @@ pub(super) fn bad(annotations: &BTreeMap<String, String>) -> Option<String> {
 pub struct Workload {
     /// The kind, such as `Deployment`.
     pub kind: &'static str,
-    /// The object.
+    /// The workload as the server returned it.
     pub object: DynamicObject,
     /// The revisions of the workload, oldest first.
     pub stored: Vec<Stored>,
@@ -90,7 +90,8 @@ impl Workload {
     /// Returns the template hashes that a rollback or an undo of bowline replaced, each with the hash of the
     /// earlier template that it restored. A rollback by another program is not recorded.
     pub(super) fn abandoned(&self) -> BTreeMap<String, String> {
-        // A rollback gives the restored revision a new number, and its record has the old one.
+        // A rollback gives the restored revision a new number; the record of the rollback has the
+        // old number.
         let mut line: BTreeMap<i64, String> = BTreeMap::new();
         for stored in &self.stored {
             let hash = template::hash(&stored.template);
@@ -119,7 +120,8 @@ impl Workload {
             namespace: key.namespace.to_string(),
         })?;
         let selected = ListParams::default().labels(&selector(&object));
-        // Untyped, so that a rollback also restores fields that this program does not know.
+        // Read the revisions as untyped objects, so that a rollback also restores fields that this
+        // program does not know.
         let (resource, stored): (_, fn(&DynamicObject, DynamicObject) -> Option<Stored>) =
             match subject.kind == &DEPLOYMENT {
                 true => (kinds::kind::<ReplicaSet>(), of_set),
@@ -185,8 +187,8 @@ fn revisions(subject: &SubjectRef, workload: &Workload) -> Revisions<Content> {
     let rows = workload.stored.iter().map(|stored| {
         let is_current = Some(stored.number) == current;
         let verdict = is_current.then(|| workload.health());
-        // The controllers of StatefulSets and DaemonSets do not update the annotations of a revision that becomes the
-        // newest again.
+        // The controllers of StatefulSets and DaemonSets do not update the annotations of a
+        // revision that becomes the newest revision again.
         let on_workload = is_current
             .then(|| published(stored, &workload.object))
             .flatten();
@@ -232,19 +234,21 @@ fn revisions(subject: &SubjectRef, workload: &Workload) -> Revisions<Content> {
     }
 }
 
-/// Returns the time at which a revision was published. A revision that is published again keeps its object, so only
-/// bowline's own record has the time then.
+/// Returns the time at which a revision was published. A revision that is published again keeps its
+/// object, so only the operation that bowline recorded has the time of the second publication.
 fn created(stored: &Stored, operation: Option<&Operation>) -> Option<Timestamp> {
     let recorded = operation.map(|operation| operation.at.0);
     recorded.or_else(|| Some(stored.object.creation_timestamp()?.0))
 }
 
-/// Returns the operation of bowline that published a revision, from an object; None if another program made it.
+/// Reads the operation of bowline that published a revision from the annotations of an object; None
+/// if another program published the revision.
 fn published(stored: &Stored, object: &DynamicObject) -> Option<Operation> {
     let text = object.annotations().get(labels::OPERATION)?;
     let operation: Operation = serde_json::from_str(text).ok()?;
     let hash = operation.to.as_ref()?.hash.as_deref();
-    // The annotation stays when another program changes the template. The content tells.
+    // The annotation stays when another program changes the template, so compare the hash of the
+    // template.
     let is_own = hash == Some(template::hash(&stored.template).as_str());
     let moves = matches!(
         operation.action,
@@ -271,7 +275,7 @@ fn cause(stored: &Stored, operation: Option<Operation>) -> Option<Cause> {
     })
 }
 
-/// Returns a workload as a manifest with a template; a diff compares it.
+/// Returns the manifest of a workload with this template, for a diff.
 pub(super) fn manifest(subject: &SubjectRef, template: &Value) -> Value {
     let resource = (subject.kind.resource)();
     json!({

@@ -75,29 +75,29 @@ pub fn watches() -> [Watch; 5] {
 /// The row of a workload.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// The kind.
+    /// The kind of the workload.
     pub kind: &'static Kind,
     /// The namespace, and the name as on the command line, such as `deploy/web`.
     pub key: Key,
-    /// The uid.
+    /// The uid of the workload.
     pub uid: Box<str>,
     /// The images of the template, in a few words.
     pub images: Box<str>,
     /// The hash of the template.
     pub hash: Box<str>,
-    /// The health, and the reason.
+    /// The health of the workload.
     pub health: Health,
-    /// The reason, in words that follow the name.
+    /// The reason for the health, in words that follow the name of the workload.
     pub why: Box<str>,
-    /// The numbers of ready and of wanted pods.
+    /// The number of ready pods, and the number of desired pods.
     pub pods: (u32, u32),
     /// Whether the rollouts of the workload are paused.
     pub paused: bool,
     /// The holds, including expired ones.
     pub holds: Box<[Hold]>,
-    /// The GitOps tool that owns it, if there is one.
+    /// The GitOps tool that owns the workload; None if no tool owns it.
     pub gitops: Option<GitOps>,
-    /// The labels.
+    /// The labels of the workload.
     pub labels: Labels,
     /// The time of its creation.
     pub created: Timestamp,
@@ -110,7 +110,7 @@ pub struct Row {
 pub struct Revision {
     /// The uid of its workload.
     pub owner: Box<str>,
-    /// The number.
+    /// The number of the revision.
     pub number: i64,
     /// The images of the template, in a few words.
     pub images: Box<str>,
@@ -152,7 +152,8 @@ impl World {
         tables.find_map(|table| table.get(key))
     }
 
-    /// Returns the workload of an object of a watched kind: itself, or the owner of a revision.
+    /// Returns the workload of an object of a watched kind: the object itself, or the owner of a
+    /// revision.
     pub fn workload_of(&self, source: Source, key: &Key) -> Option<&Row> {
         let tables = self.workload_tables();
         if let Some(table) = tables.revisions.get(&source) {
@@ -205,7 +206,7 @@ where
         Event::Listing => table(world, kind).start_list(),
         Event::Applied(object) => {
             let key = key(world, &object);
-            // The matrix shows the rendered resources of a component as the component.
+            // The matrix shows the workloads that a component renders in the row of the component.
             let is_rendered = object.labels().get(labels::MANAGED_BY).map(String::as_str)
                 == Some(labels::RELEASE_CONTROLLER);
             match is_rendered {

@@ -21,7 +21,7 @@ pub fn plain(mut template: Value) -> Value {
     if let Some(labels) = labels.and_then(Value::as_object_mut) {
         labels.remove(TEMPLATE_HASH);
     }
-    // A workload without labels or annotations in its template has no empty map.
+    // Remove empty maps: a template without labels or annotations has no map for them.
     for path in ["labels", "annotations"] {
         let metadata = template.get_mut("metadata").and_then(Value::as_object_mut);
         if let Some(metadata) = metadata

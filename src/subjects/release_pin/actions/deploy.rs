@@ -10,11 +10,11 @@ use crate::subjects::release_pin::rules::{Refusal, Rules};
 /// The arguments of a deploy.
 #[derive(Clone, Debug)]
 pub struct Deploy {
-    /// The component.
+    /// The component to deploy.
     pub component: String,
-    /// The environment.
+    /// The environment to deploy to.
     pub environment: String,
-    /// The release.
+    /// The release to deploy.
     pub release: String,
     /// Whether the environment may have a promotion path into it.
     pub skip_path: bool,
@@ -25,7 +25,8 @@ pub fn plan(world: &World, command: &Deploy, asked: &Asked) -> Result<Plan, Refu
     plan_with(world, None, command, asked)
 }
 
-/// Plans a deploy of a release that may not exist yet: `supposed` takes its place in the read model.
+/// Plans a deploy of a release that may not exist yet: the rules then use the row `supposed` for
+/// it.
 pub fn plan_with(
     world: &World,
     supposed: Option<&ReleaseRow>,
@@ -41,7 +42,8 @@ pub fn plan_with(
     let mut rules = Rules::supposing(world, supposed, asked);
     rules.current()?;
     rules.environment(environment)?;
-    // A plan that skips the path cannot be applied without a reason.
+    // A plan that skips the path cannot be applied without a reason, so this rule is not needed for
+    // it.
     if !skip_path {
         rules.first(environment)?;
     }

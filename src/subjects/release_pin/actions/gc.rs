@@ -19,8 +19,8 @@ use crate::subjects::release_pin::rows::{Pin, ReleaseRow, SnapshotRow};
 use crate::subjects::release_pin::rules::{Refusal, Rules};
 use crate::text;
 
-/// How long a claim keeps a release: its ReleasePin changes within half of this time, or the claim is
-/// renewed.
+/// How long a claim keeps a release. A writer changes its ReleasePin within half of this time after
+/// the claim, or else renews the claim first.
 const CLAIM_LASTS: Duration = Duration::from_secs(10 * 60);
 
 /// The arguments of a collection.
@@ -37,13 +37,13 @@ pub struct Gc {
 /// The plan of a collection: each release and snapshot, with the reasons to keep it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Collection {
-    /// The operation.
+    /// The id of the operation.
     pub operation: String,
-    /// The time of the plan.
+    /// The time at which the plan was made.
     pub at: Timestamp,
-    /// The reason.
+    /// The reason that the user gave.
     pub reason: Option<String>,
-    /// The namespace.
+    /// The namespace of the objects.
     pub namespace: String,
     /// How many of the newest releases of a component stay.
     pub keep: usize,
@@ -68,14 +68,15 @@ pub struct Candidate {
     pub environment: Option<Arc<str>>,
     /// The size in bytes, if known.
     pub size: Option<u64>,
-    /// The age.
+    /// The age of the object.
     pub age: Duration,
-    /// The number of newer releases or snapshots.
+    /// The number of newer releases of the component; for a snapshot, the number of newer snapshots
+    /// of the component in the environment.
     pub newer: usize,
     /// Whether the release has the label of a pinned release, although no ReleasePin names it and no
     /// claim is active.
     pub mislabelled: bool,
-    /// The reasons to keep it; if empty, gc deletes it.
+    /// The reasons to keep the object; if there are none, gc deletes it.
     pub stays: Vec<Stays>,
 }
 
@@ -90,9 +91,9 @@ pub enum Stays {
     LastGood(Vec<String>),
     /// The release is among the newest releases of its component.
     Newest {
-        /// The position, from 1.
+        /// The position of the release among those of its component, from 1 for the newest.
         place: usize,
-        /// How many of the newest stay.
+        /// How many of the newest releases of a component stay.
         of: usize,
     },
     /// The object is younger than the minimum age.
@@ -140,12 +141,12 @@ impl fmt::Display for Stays {
 }
 
 impl Candidate {
-    /// Returns whether there is no reason to keep it.
+    /// Returns whether there is no reason to keep the object.
     pub fn goes(&self) -> bool {
         self.stays.is_empty()
     }
 
-    /// Returns the reasons to keep it, or why it can be deleted, as text.
+    /// Returns the reasons to keep the object as text, or else the reason why it can be deleted.
     pub fn why(&self) -> String {
         let stays: Vec<String> = self.stays.iter().map(ToString::to_string).collect();
         match (stays.is_empty(), self.environment.is_some()) {

@@ -12,34 +12,34 @@ use crate::subjects::release_pin::rules::{Refusal, Rules};
 /// The arguments of a mark.
 #[derive(Clone, Debug)]
 pub struct Mark {
-    /// The release.
+    /// The name of the release.
     pub release: String,
-    /// Bad or good.
+    /// The mark: bad or good.
     pub verdict: Verdict,
 }
 
 /// The plan of a mark.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Marking {
-    /// The operation.
+    /// The id of the operation.
     pub operation: String,
-    /// The reason.
+    /// The reason that the user gave.
     pub reason: Option<String>,
-    /// The user.
+    /// The user who marks the release.
     pub by: String,
-    /// The time of the plan.
+    /// The time at which the plan was made.
     pub at: Timestamp,
-    /// The release.
+    /// The namespace and the name of the release.
     pub release: Key,
     /// The uid, which differs from the uid of a later release of the same name.
     pub uid: String,
-    /// The mark before the action.
+    /// The mark before the action; None if the release has no mark.
     pub was: Option<Verdict>,
     /// The mark after the action.
     pub verdict: Verdict,
     /// Whether the release already has this mark.
     pub unchanged: bool,
-    /// The environments in which it is the effective release.
+    /// The environments in which the release is the effective release.
     pub runs_in: Vec<String>,
     /// Warnings for the user.
     pub warnings: Vec<String>,

@@ -46,7 +46,8 @@ struct After<'a> {
 }
 
 impl<'a> After<'a> {
-    /// Describes a ReleasePin that moves to a release. Without `pin`, the change creates it.
+    /// Returns the state of a ReleasePin after a change of its release, with unchanged holds.
+    /// Without `pin`, the change creates the ReleasePin.
     fn moved(
         component: &'a str,
         environment: &'a str,
@@ -104,7 +105,7 @@ fn change(rules: Rules<'_>, after: After<'_>) -> Change {
     });
     let key = pin.map_or(key, |pin| pin.key.clone());
     let mut facts = rules.facts.clone();
-    // The last fact, because every other one explains more.
+    // This fact is the last one, because every other fact explains a difference better.
     facts.push(PinFact::Effective {
         key: key.clone(),
         from: from.as_ref().map(|from| from.name.clone()),
@@ -141,7 +142,7 @@ fn shared(fact: PinFact) -> Arc<dyn Fact> {
     Arc::new(fact)
 }
 
-/// Returns the releases that the ReleasePin names afterwards and did not name before.
+/// Returns the releases that the ReleasePin names after the change and did not name before it.
 fn claims(rules: &Rules<'_>, after: &After<'_>) -> Vec<ClaimOn> {
     let fixed = after
         .holds

@@ -14,24 +14,24 @@ use crate::subjects::release_pin::rules::{self, Refusal, Rules};
 /// The arguments of a pin.
 #[derive(Clone, Debug)]
 pub struct PinHold {
-    /// The component.
+    /// The component of the ReleasePin.
     pub component: String,
-    /// The environment.
+    /// The environment of the ReleasePin.
     pub environment: String,
     /// The end of the hold; None for no end.
     pub until: Option<Timestamp>,
-    /// The release that the hold fixes; None if it fixes none.
+    /// The release that the hold fixes; None if the hold fixes no release.
     pub release: Option<String>,
 }
 
 /// The arguments of an unpin.
 #[derive(Clone, Debug)]
 pub struct Unpin {
-    /// The component.
+    /// The component of the ReleasePin.
     pub component: String,
-    /// The environment.
+    /// The environment of the ReleasePin.
     pub environment: String,
-    /// The id of the hold; the default is the only hold.
+    /// The id of the hold; None for the only hold.
     pub hold: Option<String>,
 }
 
@@ -122,7 +122,7 @@ pub fn plan_unpin(world: &World, command: &Unpin, asked: &Asked) -> Result<Plan,
     ))
 }
 
-/// Returns the position of the hold that the user means: the named one, or else the only one.
+/// Returns the position of the hold to remove: the hold that the user named, or else the only hold.
 fn hold(command: &Unpin, holds: &[Hold]) -> Result<usize, Refusal> {
     let (component, environment) = (command.component.clone(), command.environment.clone());
     match (&command.hold, holds) {

@@ -10,7 +10,7 @@ use crate::subjects::release_pin::rules::{Refusal, Rules};
 /// The arguments of a promotion.
 #[derive(Clone, Debug)]
 pub struct Promote {
-    /// The components; several form one set.
+    /// The components to promote; several components are one plan.
     pub components: Vec<String>,
     /// The source environment.
     pub from: String,
@@ -18,7 +18,7 @@ pub struct Promote {
     pub to: String,
     /// Whether the release may be unready in the source environment.
     pub unready: bool,
-    /// Whether the promotion may go without a path between the environments.
+    /// Whether the pipeline may lack a path from the source to the target environment.
     pub skip_path: bool,
 }
 

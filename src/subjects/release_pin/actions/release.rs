@@ -28,8 +28,8 @@ pub struct GitSources {
     pub addons: Vec<GitRef>,
 }
 
-/// Builds the release of definitions. The name contains the version, or else the content hash, so that
-/// equal definitions have equal names.
+/// Builds a release from definitions. Its name contains the version, or else the content hash, so
+/// that equal definitions have equal names.
 pub fn release(definitions: &Definitions, version: Option<&str>, source: &Source) -> Release {
     let component = definitions.component.name_any();
     let hash = definitions.content_hash();
@@ -67,7 +67,7 @@ pub fn size(spec: &ReleaseSpec) -> usize {
     serde_json::to_vec(spec).map_or(0, |json| json.len())
 }
 
-/// Returns the embedded content of a release.
+/// Returns the content of each definition that a release embeds.
 pub fn contents_mut(spec: &mut ReleaseSpec) -> impl Iterator<Item = &mut Content> {
     [
         &mut spec.component.content,

@@ -19,11 +19,11 @@ use crate::subjects::release_pin::rules::{MarkedBad, Refusal, Rules};
 /// The arguments of a rollback.
 #[derive(Clone, Debug)]
 pub struct Rollback {
-    /// The component.
+    /// The component of the ReleasePin.
     pub component: String,
-    /// The environment.
+    /// The environment of the ReleasePin.
     pub environment: String,
-    /// The target of the rollback.
+    /// The release or revision to go back to.
     pub to: Target,
     /// Whether to place a hold.
     pub hold: bool,
@@ -103,7 +103,8 @@ pub fn plan(world: &World, command: &Rollback, asked: &Asked) -> Result<Plan, Re
     ))
 }
 
-/// Returns a warning if the release ran here before and was not healthy when it was replaced the last time.
+/// Returns a warning if the release ran in this environment before and was unhealthy when it was
+/// last replaced.
 pub(super) fn was_unhealthy(pin: &Pin, release: &str, now: Timestamp) -> Option<String> {
     let replaced = |ran: &&Move| *ran.release == *release && ran.until.is_some();
     let last = pin.moves.iter().rfind(replaced)?;
@@ -140,7 +141,8 @@ pub(super) fn since(pin: &Pin, now: Timestamp) -> Time {
     Time(after.map_or(second(now), |after| after.max(second(now))))
 }
 
-/// Returns the release, its revision, and a warning for each newer release that is skipped.
+/// Returns the release to restore, the revision that the release comes from, and a warning for each
+/// newer release that the rollback skips.
 fn target(
     rules: &Rules<'_>,
     command: &Rollback,
@@ -209,7 +211,8 @@ fn target(
 struct Candidate<'w, 'p> {
     ran: &'p Move,
     row: &'w ReleaseRow,
-    /// The earlier release that the environment went back to from this one.
+    /// The earlier release that the environment went back to from the release of this revision;
+    /// None if it did not.
     left_for: Option<&'p str>,
 }
 
@@ -244,7 +247,7 @@ impl Candidate<'_, '_> {
     }
 }
 
-/// Returns the last good revision: the newest revision with a release other than the effective one that
+/// Returns the last good revision: the newest revision whose release is not the effective release,
 /// was healthy when it was replaced, still exists, is not marked bad and is not abandoned.
 ///
 /// A release is abandoned if the environment went back from it to an earlier release, by a rollback or an
@@ -254,8 +257,8 @@ pub fn last_good<'w>(world: &World, pin: &'w Pin, now: Timestamp) -> Option<&'w 
     found.map(|found| found.ran)
 }
 
-/// Returns the releases that the environment went back from until `until`, each with the release that it went
-/// back to. `current` is the effective release at that time.
+/// Returns the releases that the environment had gone back from at the time `until`, each with the
+/// earlier release that it went back to. `current` is the effective release at that time.
 pub(in crate::subjects::release_pin) fn went_back<'p>(
     pin: &'p Pin,
     current: &'p str,
@@ -265,8 +268,8 @@ pub(in crate::subjects::release_pin) fn went_back<'p>(
     abandoned(ran.map(|ran| &*ran.release).chain([current]))
 }
 
-/// Returns the revisions with a release other than the effective one that was healthy when it was replaced
-/// and still exists, the newest first.
+/// Returns the revisions whose release is not the effective release, was healthy when it was
+/// replaced and still exists, the newest first.
 fn healthy<'w, 'p>(
     world: &'w World,
     pin: &'p Pin,
@@ -297,7 +300,8 @@ fn healthy_but_bad(healthy: &[Candidate<'_, '_>]) -> Vec<MarkedBad> {
     bad
 }
 
-/// Says of each release that is newer than the last good one why the rollback skips it, the newest first.
+/// Explains for each release that is newer than the last good one why the rollback skips it, the
+/// newest first.
 fn skipped(world: &World, pin: &Pin, good: &Move, now: Timestamp) -> Vec<String> {
     let current = pin.effective_release(now);
     let candidates: Vec<Candidate<'_, '_>> = healthy(world, pin, now).collect();

@@ -16,9 +16,9 @@ use crate::subjects::release_pin::rules::{Refusal, Rules};
 /// The arguments of an undo.
 #[derive(Clone, Debug)]
 pub struct Undo {
-    /// The component.
+    /// The component of the ReleasePin.
     pub component: String,
-    /// The environment.
+    /// The environment of the ReleasePin.
     pub environment: String,
 }
 

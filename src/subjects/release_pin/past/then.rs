@@ -48,7 +48,7 @@ impl<'p> Recorded<'p> {
 }
 
 impl<'p> Then<'p> {
-    /// Returns the time.
+    /// Returns the past time that the matrix shows.
     pub fn moment(&self) -> Timestamp {
         self.moment
     }
@@ -142,7 +142,7 @@ impl<'p> Then<'p> {
         state.is_of(pin).then_some(state.revision)
     }
 
-    /// Returns whether a component had a ReleasePin or a release, as far as recorded.
+    /// Returns whether a component had a ReleasePin or a release at that time, as far as recorded.
     pub fn has_component(&self, component: &Key) -> bool {
         let mut releases = self.world.releases_of(component);
         releases.any(|release| release.created <= self.moment)
@@ -167,8 +167,8 @@ impl<'p> Then<'p> {
         columns.map(|column| self.cell(component, column)).collect()
     }
 
-    /// Returns the cell before the first recorded state. That state names the release before, but not its
-    /// start.
+    /// Returns the cell at a time before the first recorded state. That state names the release
+    /// before it, but not the time at which this release started.
     fn before_the_first(&self, component: &Key, history: &'p History) -> Recorded<'p> {
         match history.states.first() {
             Some(State {
@@ -241,7 +241,8 @@ impl<'p> Then<'p> {
         owned: bool,
     ) -> Option<(&'p State, Option<(&'p Hold, Timestamp)>)> {
         let states = history.until(self.moment);
-        // The history of a ReleasePin that was deleted and created again starts anew.
+        // If a ReleasePin was deleted and created again, use only the states of the newer
+        // ReleasePin.
         let last = states.last()?;
         let own = states.iter().rev().take_while(|state| state.is_like(last));
         let states = states.get(states.len() - own.count()..)?;

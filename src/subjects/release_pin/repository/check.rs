@@ -23,13 +23,13 @@ use crate::subjects::release_pin::rules::Refusal;
 pub struct Promotion {
     /// The ReleasePin.
     pub pin: Key,
-    /// The component.
+    /// The name of the component.
     pub component: String,
-    /// The environment.
+    /// The name of the environment.
     pub environment: String,
-    /// The effective release before; None if the ReleasePin is new.
+    /// The effective release before the change; None if the ReleasePin is new.
     pub from: Option<String>,
-    /// The effective release afterwards; None if the ReleasePin is removed.
+    /// The effective release after the change; None if the ReleasePin is removed.
     pub to: Option<String>,
     /// A phrase about each hold that the change places, lifts or edits.
     pub holds: Vec<String>,
@@ -42,7 +42,7 @@ pub struct Checked {
     pub problems: Vec<String>,
     /// Changes that a promotion rule refuses.
     pub refused: Vec<String>,
-    /// Warnings.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
     /// The promotions of the change.
     pub promotions: Vec<Promotion>,
@@ -386,7 +386,8 @@ mod tests {
         let over = |id: &str| json!({"id": id, "owner": id, "since": since, "until": since});
         let (a, b) = (hold("a"), hold("b"));
         let held = || spec("1", &[a.clone(), b.clone()]);
-        // Whether it is moved, whether a new hold is placed, the remaining holds, and the removed holds.
+        // Expected: whether the ReleasePin is moved, whether a new hold is placed, the remaining
+        // holds, and the removed holds.
         for (before, after, expected) in [
             (spec("1", &[]), Some(spec("2", &[])), (true, false, "", "")),
             (held(), Some(held()), (false, false, "a b", "")),

@@ -22,9 +22,9 @@ use crate::text;
 
 /// The repository of a connection, and its commit options.
 pub struct Commits<'a> {
-    /// The repository.
+    /// The repository to commit to.
     pub repository: &'a Repository,
-    /// Reads the objects of the files.
+    /// The client that serves the objects of the files.
     client: &'a Client,
     readonly: Option<&'a str>,
 }
@@ -68,9 +68,9 @@ impl Committed {
 /// A branch that was pushed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pushed {
-    /// The branch.
+    /// The name of the branch.
     pub branch: String,
-    /// The remote.
+    /// The name or address of the remote.
     pub remote: String,
 }
 
@@ -105,9 +105,9 @@ pub enum NotCommitted {
     /// The remote has commits that are not in the clone, so the push would be rejected.
     #[error("{remote} is {commits} {} ahead on {branch}, so nothing was changed", noun(*.commits))]
     Behind {
-        /// The remote.
+        /// The name or address of the remote.
         remote: String,
-        /// The branch.
+        /// The name of the branch.
         branch: String,
         /// The number of these commits.
         commits: u64,
@@ -203,10 +203,10 @@ impl<'a> Commits<'a> {
         })
     }
 
-    /// Prepares a plan: reads all files, cleans up after an interrupted action, and, if the commit will
-    /// be pushed, fetches from or checks the remote as `remote` says. Returns a message about the
-    /// interrupted action. A dry run and a read-only connection clean nothing up: an interrupted action is
-    /// an error there.
+    /// Prepares a plan: reads all files and cleans up after an interrupted action. If the commit
+    /// will be pushed, also fetches from the remote or checks that the remote exists, as `remote`
+    /// says. Returns a message if an action was interrupted. For a dry run and on a read-only
+    /// connection, cleans nothing up and returns an error if an action was interrupted.
     pub async fn begin(
         &self,
         remote: BeforePlan,
@@ -236,7 +236,7 @@ impl<'a> Commits<'a> {
         Ok(recovered)
     }
 
-    /// Returns an error if the remote does not exist; sends no request to it.
+    /// Returns an error if the remote does not exist; sends no request to the remote.
     async fn name_remote(&self) -> Result<(), NotCommitted> {
         let Some(branch) = self.branch().await? else {
             return Ok(());
@@ -297,8 +297,8 @@ impl<'a> Commits<'a> {
         }
     }
 
-    /// Returns an error if the proposal cannot be committed now, or if a change that is reported as
-    /// already made is not committed.
+    /// Returns an error if the proposal cannot be committed now, or if the plan reports a change as
+    /// already made and the change is not committed.
     pub async fn admits(&self, proposal: &Proposal) -> Result<(), NotCommitted> {
         let (own, branch) = (proposal.clone(), self.repository.branch.clone());
         self.with_git(move |work| {

@@ -107,7 +107,7 @@ impl Names {
         Self(names)
     }
 
-    /// Returns whether a namespace has an object; None if it has no object of the kind.
+    /// Returns whether a namespace has an object; None if the namespace has no object of the kind.
     fn has(&self, namespace: &str, name: &str) -> Option<bool> {
         Some(self.0.get(namespace)?.contains(name))
     }
@@ -127,7 +127,7 @@ pub(super) fn faults(content: &Content) -> (Vec<Fault>, Vec<String>) {
     (found, warnings.into_iter().collect())
 }
 
-/// A cluster refuses a ReleasePin whose labels differ from its spec.
+/// Finds ReleasePins whose labels differ from their spec: a cluster refuses such ReleasePins.
 fn labels_of_pins(content: &Content, found: &mut Vec<Fault>) {
     for pin in &content.pins {
         for (label, wanted) in [
@@ -169,7 +169,7 @@ fn data_planes(content: &Content, found: &mut Vec<Fault>, warnings: &mut BTreeSe
     }
 }
 
-/// A namespace may have only one pipeline.
+/// Finds namespaces with several pipelines: a namespace may have only one.
 fn second_pipelines(content: &Content, found: &mut Vec<Fault>) {
     let mut first: BTreeMap<String, String> = BTreeMap::new();
     let mut pipelines: Vec<&DeploymentPipeline> = content.pipelines.iter().collect();
@@ -191,7 +191,8 @@ fn second_pipelines(content: &Content, found: &mut Vec<Fault>) {
     }
 }
 
-/// The paths of a pipeline must connect existing environments, without a cycle.
+/// Finds pipelines with a cycle, and environments that a pipeline names and that do not exist.
+/// Warns about namespaces that have ReleasePins and no pipeline.
 fn pipelines(content: &Content, found: &mut Vec<Fault>, warnings: &mut BTreeSet<String>) {
     let environments = Names::of(&content.environments);
     for pipeline in &content.pipelines {

@@ -17,8 +17,8 @@ use crate::subjects::release_pin::actions::gc::Candidate;
 use crate::subjects::release_pin::facts::{self, PinFact};
 use crate::text;
 
-/// The objects that the branch of a commit has to contain, and the releases that no ReleasePin there may
-/// name.
+/// The objects that the branch of a commit has to contain, and the releases that no ReleasePin on
+/// this branch may name.
 #[derive(Clone, Debug, Default)]
 pub struct Grounds {
     /// Objects as in the files on disk, by path.
@@ -40,14 +40,14 @@ pub enum Unfounded {
         /// The file of the object.
         path: String,
     },
-    /// An object is not on another branch.
+    /// Another branch does not have an object as it is in the file on disk.
     #[error("branch {branch} does not have {what} as it is in {path} here")]
     Elsewhere {
         /// The missing object.
         what: String,
         /// The file of the object.
         path: String,
-        /// The branch.
+        /// The name of the branch.
         branch: String,
     },
     /// A ReleasePin on the branch names a release that the commit would remove.
@@ -55,7 +55,7 @@ pub enum Unfounded {
     Named {
         /// The ReleasePin.
         pin: String,
-        /// The release.
+        /// The name of the release.
         release: String,
         /// The branch; None for the current branch.
         branch: Option<String>,
@@ -63,7 +63,7 @@ pub enum Unfounded {
     /// A file on the branch cannot be read, and may name a release that the commit would remove.
     #[error("{path} cannot be read{}, and may name a release that gc would remove", on(.branch.as_deref()))]
     Unread {
-        /// The file.
+        /// The path of the file.
         path: String,
         /// The branch; None for the current branch.
         branch: Option<String>,

@@ -5,7 +5,7 @@ use crate::engine::plan::{Change, Plan};
 use crate::gitops::tree::Trailers;
 use crate::text;
 
-/// The largest length of a subject; most tools cut longer ones.
+/// The largest length of a subject; most tools cut longer subjects.
 const SUBJECT: usize = 72;
 
 /// Returns the message of a plan's commit.
@@ -43,7 +43,7 @@ pub(super) fn of_plan(plan: &Plan) -> String {
     message(&subject, plan.reason.as_deref(), &trailers)
 }
 
-/// Returns the trailers that all commits of bowline have.
+/// Returns the trailers with which the trailers of every commit of bowline begin.
 pub(super) fn begin(operation: &str, action: Action) -> Vec<(&'static str, String)> {
     vec![
         (Trailers::OPERATION, operation.to_owned()),

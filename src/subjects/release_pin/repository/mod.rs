@@ -1,8 +1,9 @@
 //! Actions on a repository: the same plans, published as one commit.
 //!
-//! On a cluster, bowline changes a ReleasePin by compare-and-swap and then writes its AuditEntry; here
-//! the commit is both. A plan becomes edits of files, which the user can see before anything is written.
-//! bowline commits only if every file is unchanged since then and every fact of the plan is still true.
+//! On a cluster, bowline changes a ReleasePin by compare-and-swap and then writes its AuditEntry.
+//! In a repository, the commit is both. A plan becomes edits of files, which the user can see
+//! before anything is written. bowline commits only if every file is unchanged since the edits were
+//! made and every fact of the plan is still true.
 
 mod check;
 mod commits;
@@ -33,13 +34,13 @@ pub use verify::verify;
 /// A commit before it is made.
 #[derive(Clone, Debug)]
 pub struct Proposal {
-    /// The operation.
+    /// The id of the operation.
     pub operation: String,
     /// The message, including trailers.
     pub message: String,
     /// The edited files.
     pub edits: Vec<FileEdit>,
-    /// The facts that its branch has to contain.
+    /// The facts that the branch of the commit has to contain.
     pub facts: Grounds,
     /// Warnings for the user.
     pub warnings: Vec<String>,
@@ -94,8 +95,8 @@ impl Proposal {
         self.edits.iter().map(file).collect()
     }
 
-    /// Returns the first file that has another content than when the other proposal was made; None if
-    /// there is none.
+    /// Returns the first edited file whose current content has changed since the proposal `shown`
+    /// was made; None if there is none.
     pub fn differs_from(&self, shown: &Proposal) -> Option<&str> {
         let before = |edit: &FileEdit| {
             let same = shown.edits.iter().find(|known| known.path == edit.path);

@@ -46,7 +46,7 @@ pub fn plan(tree: &Tree, plan: &Plan, unmade: Option<&Release>) -> Result<Propos
 /// Returns the subject's document with the change; all other content stays.
 fn moved(tree: &Tree, place: Place, change: &Change) -> Result<Wish, ProposeError> {
     let mut document = tree.document(&place)?;
-    // Holds that stay keep every byte of the file.
+    // If no hold changes, the holds keep every byte of the file.
     let fields = match change.holds == change.holds_before {
         true => change.fields.clone(),
         false => change.all_fields(),
@@ -63,8 +63,8 @@ fn moved(tree: &Tree, place: Place, change: &Change) -> Result<Wish, ProposeErro
     Ok(Wish::Set { place, document })
 }
 
-/// Returns the wanted value; holds that mean the same keep the form of the file, because a file may write
-/// the same time in several forms.
+/// Returns the wanted value. A hold that means the same as before keeps the form of the file,
+/// because a file may write the same time in several forms.
 fn keep(known: &Value, wanted: &Value) -> Value {
     let (Some(written), Some(items)) = (known.as_array(), wanted.as_array()) else {
         return wanted.clone();
@@ -200,7 +200,7 @@ pub fn marking(tree: &Tree, marking: &Marking) -> Result<Proposal, ProposeError>
 /// The commit of a collection, and its releases.
 #[derive(Debug)]
 pub struct Collected<'c> {
-    /// The commit.
+    /// The commit that removes the releases.
     pub proposal: Proposal,
     /// The removed releases. The warnings of the commit name those that stay, with reasons.
     pub going: Vec<&'c Candidate>,

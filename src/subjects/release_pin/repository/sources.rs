@@ -19,9 +19,9 @@ use crate::text::quoted;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} {name} by reference: {why}")]
 pub struct NoReference {
-    /// The kind.
+    /// The kind of the definition.
     pub kind: String,
-    /// The name.
+    /// The name of the definition.
     pub name: String,
     /// The reason, for the message.
     pub why: String,
@@ -67,8 +67,8 @@ pub fn sources(
     }
 }
 
-/// Returns the files of definitions that a release embeds and whose content is not in the last commit. A release by
-/// reference embeds only the workload.
+/// Returns the files of the definitions that a release embeds and that differ from the last commit.
+/// A release by reference embeds only the workload.
 pub fn uncommitted(
     tree: &Tree,
     namespace: &str,

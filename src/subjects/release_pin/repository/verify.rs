@@ -56,7 +56,8 @@ fn verify_log(repository: &Repository, component: Option<&str>) -> Result<Verdic
 
 /// Reports the ReleasePins that name a release that no file has.
 fn without_release(tree: &Tree) -> Vec<Finding> {
-    // Without all releases, every ReleasePin would seem to name a missing one.
+    // If this clone lacks files, a ReleasePin would seem to name a missing release although a file
+    // has it.
     let dangling = match tree.is_whole() {
         true => tree.dangling(),
         false => Vec::new(),
@@ -92,7 +93,7 @@ pub(super) struct Facts {
 /// The objects of one side of a commit.
 #[derive(Debug, PartialEq)]
 struct Side<T> {
-    /// The objects.
+    /// The objects in the files that this clone has.
     found: Vec<T>,
     /// False if this clone lacks a file.
     whole: bool,
@@ -110,7 +111,7 @@ impl Facts {
         work.each_blob_of_log(&ids, blob_limits(), &mut |at, blob| {
             let objects = match blob {
                 Blob::Missing => None,
-                // Another finding reports it.
+                // Another finding reports the file that is too large.
                 Blob::TooLarge { .. } => Some(Vec::new()),
                 Blob::Whole(text) => Some(objects(&text).unwrap_or_default()),
             };
@@ -239,7 +240,8 @@ pub(super) fn judge(log: &Logged, facts: &Facts, component: Option<&str>) -> Ver
         .map(|(name, entries)| summary(RELEASE_PIN, name, entries))
         .collect();
     let mut chains: BTreeMap<&str, usize> = BTreeMap::new();
-    // Without its parents, a commit seems to make every mark of its tree.
+    // Leave out a commit whose parents this clone does not have: it seems to make every mark in its
+    // files.
     let whole = log
         .dealt
         .iter()
@@ -359,12 +361,14 @@ fn unsaid_removal(removal: &Removal) -> Option<(Severity, String)> {
 const LACKING: &str =
     "this clone does not have all files of the commit, so its change is not known";
 
-/// Returns the difference between the trailers of a commit and its change of a ReleasePin.
+/// Returns the difference between the trailers of a commit and its change of a ReleasePin; None if
+/// they agree.
 fn disagreement(commit: &Commit, said: &Trailers, facts: &Facts) -> Option<(Severity, String)> {
     let (component, environment) = (said.component.as_deref()?, said.environment.as_deref()?);
     let pick = pin_of(component, environment);
     let (before, after) = (facts.before(commit, &pick), facts.after(commit, &pick));
-    // In a squash, one commit may revert another.
+    // A squash may contain a change and its revert, so that its trailers name a change and its
+    // files have none.
     let nothing = said.together && said.from == said.to;
     let tampered = |what: String| Some((Severity::Tampered, what));
     let is_cut = facts.cut.contains(&commit.id);
@@ -430,7 +434,8 @@ fn actions(commit: &Commit, component: &str, environment: &str) -> Vec<Option<Ac
     said.map(action).collect()
 }
 
-/// Returns the change of holds, or of a releaseRef behind a hold, that the named actions do not make.
+/// Describes a change of holds, or of a releaseRef that a hold overrides, that none of the named
+/// actions makes.
 fn unsaid_holds(
     actions: &[Option<Action>],
     before: &[ReleasePinSpec],

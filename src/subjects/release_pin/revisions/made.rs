@@ -27,15 +27,18 @@ pub(in crate::subjects::release_pin) struct Span<'s> {
     pub recorded: Option<&'s str>,
     /// The release that the releaseRef names.
     pub reference: Option<&'s str>,
-    /// The holds.
+    /// The holds of the ReleasePin in the span.
     pub holds: &'s [Hold],
 }
 
 /// The origin of an effective release in a list of spans.
 pub(in crate::subjects::release_pin) struct Origin<'s> {
-    /// The index of the span whose change made the release effective, or named it first.
+    /// The index of the span whose change made the release effective. If the end of a hold made the
+    /// release effective, the index of the first of the consecutive spans up to that end that name
+    /// the release.
     pub span: usize,
-    /// The hold that kept another release effective, and its end.
+    /// The hold whose end made the release effective, and the time of its end; None if a change
+    /// made it effective.
     pub ended: Option<(&'s Hold, Timestamp)>,
 }
 
@@ -66,7 +69,8 @@ impl<'s> Span<'s> {
         ends.filter(move |(_, end)| begins < *end && *end <= moment)
     }
 
-    /// Returns the last hold until a time whose end made another release effective.
+    /// Returns the hold whose end was the last one until a time to make another release effective,
+    /// and the time of this end.
     fn last_end(&self, moment: Timestamp, owned: bool) -> Option<(&'s Hold, Timestamp)> {
         let changes = self.ends(moment, owned).filter(|(hold, end)| {
             let before = end.checked_sub(SignedDuration::from_nanos(1)).ok();
@@ -85,8 +89,9 @@ impl<'s> Span<'s> {
     }
 }
 
-/// Finds the origin of the release that is effective at `now`, the end of consecutive spans; None if
-/// another release is effective. `owned`: a GitOps tool owns the ReleasePin.
+/// Finds the origin of the release that is effective at `now`; None if another release is
+/// effective. The spans are consecutive, and the last one ends at `now`. `owned`: a GitOps tool
+/// owns the ReleasePin.
 pub(in crate::subjects::release_pin) fn origin<'s>(
     spans: &[Span<'s>],
     release: &str,
@@ -152,7 +157,8 @@ impl Revisions<Pinned> {
         let Some(first) = known.get(found.span) else {
             return made;
         };
-        // After a gap in the record, the release may have been effective before.
+        // If the revisions before the first known one are not recorded, the release may have been
+        // effective before.
         let is_after_a_hole = found.span == 0 && known.len() < self.rows.len();
         if is_after_a_hole && !is_certain(first) {
             return made;

@@ -27,7 +27,7 @@ pub struct Pinned {
     /// The release in the releaseRef; None if it is not recorded.
     #[serde(skip)]
     pub reference: Option<String>,
-    /// The effective release before; None if there was none, or if it is not recorded.
+    /// The effective release before the revision; None if there was none, or if it is not recorded.
     #[serde(skip)]
     pub replaced: Option<String>,
 }

@@ -25,9 +25,9 @@ pub enum NoSubject {
     /// The component is not deployed in the environment.
     #[error("{component} is not deployed in {environment}{}", instead(.known))]
     NotDeployed {
-        /// The component.
+        /// The name of the component.
         component: String,
-        /// The environment.
+        /// The name of the environment.
         environment: String,
         /// The existing environments, if there is no environment of this name.
         known: Vec<String>,

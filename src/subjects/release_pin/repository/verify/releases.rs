@@ -68,7 +68,8 @@ pub(super) fn judge(
     facts: &Facts,
     is_asked: &dyn Fn(&str) -> bool,
 ) {
-    // Without its parents, a commit seems to make every mark of its tree.
+    // If this clone does not have the parents of a commit, the commit seems to make every mark in
+    // its files.
     if facts.cut.contains(&commit.id) {
         return;
     }
@@ -90,8 +91,8 @@ pub(super) fn judge(
     }
 }
 
-/// Lists the changes that the trailers of a commit name: component, release, change. A removal names no
-/// release.
+/// Lists the changes of releases that the trailers of a commit name, each as component, release and
+/// change. A removal names no release.
 fn said(commit: &Commit) -> Vec<(String, Option<String>, Deed)> {
     let said = Trailers::read(commit).into_iter();
     let read = said.filter_map(|said| {
@@ -107,7 +108,7 @@ fn said(commit: &Commit) -> Vec<(String, Option<String>, Deed)> {
     read.collect()
 }
 
-/// Lists the changes of a commit: component, release, change.
+/// Lists the changes of releases in a commit, each as component, release and change.
 fn deeds(before: &[Stated], after: &[Stated]) -> Vec<(String, String, Deed)> {
     let by_name = |side: &[Stated]| -> BTreeMap<(String, String), Stated> {
         let side = side.iter();
