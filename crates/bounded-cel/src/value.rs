@@ -51,7 +51,8 @@ impl Ord for Text<'_> {
     }
 }
 
-/// A key of a map; a `uint` that fits into an `int` becomes one, so that `1` and `1u` are the same key.
+/// A key of a map. A `uint` that fits into an `int` is stored as [`Key::Int`], so that `1` and `1u` are the same
+/// key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key<'a> {
     Bool(bool),
@@ -82,7 +83,7 @@ pub(super) enum Val<'a> {
     /// The authorizer, with the query that is built so far.
     Access(Rc<AccessQuery>),
     Decision(bool),
-    /// The name `variables` itself.
+    /// The name `variables` of a policy, before a field is selected from it.
     Variables,
 }
 
@@ -331,7 +332,8 @@ impl<'a> Val<'a> {
         Ok(false)
     }
 
-    /// The order of two numbers of any type; the outer None if one is not a number, the inner one for NaN.
+    /// Returns the order of two numbers of any type. The outer None means that a value is not a number; the inner
+    /// None means that a number is NaN.
     fn numeric_order(&self, other: &Self) -> Option<Option<Ordering>> {
         Some(match (self, other) {
             (Self::Int(a), Self::Int(b)) => Some(a.cmp(b)),
@@ -394,7 +396,8 @@ impl<'a> Val<'a> {
         self.output(&None, meter)
     }
 
-    /// `empty` is the value for an empty optional.
+    /// Converts this value to JSON. `empty` replaces an empty optional; if `empty` is None, the empty optional is
+    /// left out.
     fn output(&self, empty: &Option<Value>, meter: &mut Meter) -> Result<Option<Value>, CelError> {
         let size = match self {
             Self::Text(text) => text.len() + 2,
@@ -434,7 +437,8 @@ impl<'a> Val<'a> {
                 }
                 Value::Array(items)
             }
-            // Typed strings in borrowed JSON are returned unchanged.
+            // Without its schema, the value keeps its strings as they are written: times and durations are not
+            // formatted again.
             Self::Json(value, Some(_)) => return Val::Json(value, None).output(empty, meter),
             Self::Map(_) | Self::Json(..) => {
                 let mut map = serde_json::Map::new();
@@ -467,12 +471,12 @@ impl<'a> From<Key<'a>> for Val<'a> {
     }
 }
 
-/// The text of a key in a schema.
+/// Returns the string at a key of a schema.
 fn says<'a>(schema: Option<&'a Value>, key: &str) -> Option<&'a str> {
     schema.and_then(|s| s.get(key)).and_then(Value::as_str)
 }
 
-/// The schema of a property.
+/// Returns the schema of a property: the declared one, otherwise `additionalProperties`.
 fn property<'a>(schema: Option<&'a Value>, name: &str) -> Option<&'a Value> {
     let schema = schema?;
     schema

@@ -17,7 +17,7 @@ use super::status::Failure;
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const SCHEMAS: &str = "#/components/schemas/";
 
-/// `/openapi/v3`.
+/// Answers `/openapi/v3`.
 pub(super) fn index(catalog: &Catalog) -> Answer {
     let mut paths = Map::new();
     for (group, versions) in catalog.groups() {
@@ -36,7 +36,7 @@ pub(super) fn index(catalog: &Catalog) -> Answer {
     Answer::json(200, json!({"paths": paths}))
 }
 
-/// `/openapi/v3/{path}`.
+/// Answers `/openapi/v3/{path}`.
 pub(super) fn document(catalog: &Catalog, group: &str, version: &str) -> Result<Answer, Failure> {
     match catalog.of_version(group, version).next() {
         Some(_) => Ok(Answer::json(200, spec(catalog, group, version))),
@@ -44,7 +44,7 @@ pub(super) fn document(catalog: &Catalog, group: &str, version: &str) -> Result<
     }
 }
 
-/// `/openapi/v2`: only the types, in the older format.
+/// Answers `/openapi/v2`: only the types, in the older format.
 ///
 /// The protobuf form, which kubectl requests before it sends a `kind: List`, is an empty document: kubectl
 /// leaves the checks of undefined kinds to the server.

@@ -34,7 +34,7 @@ fn descend(
     }
 }
 
-/// The error in the apiVersion or the kind of a resource; None if it is valid.
+/// Returns the error in the apiVersion or the kind of a resource; None if it is valid.
 fn wrong_type_name(key: &str, text: &str) -> Option<String> {
     if text.is_empty() {
         return Some("must not be empty".to_owned());
