@@ -8,7 +8,7 @@ const SECOND: i128 = 1_000_000_000;
 struct Term<'t> {
     number: &'t str,
     unit: &'t str,
-    /// A part smaller than a nanosecond is cut off.
+    /// The value in nanoseconds; a part smaller than a nanosecond is cut off.
     nanos: i128,
 }
 
@@ -47,7 +47,8 @@ pub fn with_days(text: &str) -> Option<Duration> {
 
 /// Splits a duration without a sign into its terms; `None` if one of them is wrong, or there are none.
 fn terms(text: &str) -> Option<Vec<Term<'_>>> {
-    /// More characters than any useful duration has; the sum of the terms cannot overflow.
+    /// The longest text in bytes: longer than any useful duration, and so short that the sum of the terms cannot
+    /// overflow.
     const LONGEST: usize = 256;
     if text.is_empty() || text.len() > LONGEST {
         return None;

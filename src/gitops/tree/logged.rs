@@ -27,7 +27,7 @@ pub struct Logged {
     pub cut: BTreeSet<String>,
     /// The number of file states that this clone lacks and cannot fetch.
     pub lacking: usize,
-    /// The file states that mention our groups and are too large to read.
+    /// The file states that mention an API group of bowline and are too large to read.
     pub too_large: Vec<TooLarge>,
 }
 

@@ -1,7 +1,7 @@
 //! The git reference of a file in a clean work tree, for a release by reference.
 //!
-//! A reference that other users cannot resolve, or that has other content than the file here, would be wrong:
-//! so the work tree must be clean, and the commit must be pushed. Files are compared without filters of the
+//! A reference that other users cannot resolve, or that has other content than the file in the work tree, would be
+//! wrong: so the work tree must be clean, and the commit must be pushed. Files are compared without filters of the
 //! repository.
 
 use std::path::{Component, Path, PathBuf};
