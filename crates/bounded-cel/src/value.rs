@@ -162,7 +162,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The number of items, if this is a list.
+    /// Returns the number of items; None if this is not a list.
     pub(super) fn list_len(&self) -> Option<usize> {
         match self {
             Self::List(items) => Some(items.len()),
@@ -171,7 +171,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The item at an index of a list.
+    /// Returns the item at an index of a list; None if there is none.
     pub(super) fn item(&self, at: usize) -> Option<Val<'a>> {
         match self {
             Self::List(items) => items.get(at).cloned(),
@@ -182,12 +182,12 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The items of a list.
+    /// Returns the items of a list; no items for other values.
     pub(super) fn items(&self) -> impl Iterator<Item = Val<'a>> {
         (0..self.list_len().unwrap_or(0)).filter_map(|at| self.item(at))
     }
 
-    /// The number of entries, if this is a map.
+    /// Returns the number of entries; None if this is not a map.
     pub(super) fn map_len(&self) -> Option<usize> {
         match self {
             Self::Map(map) => Some(map.len()),
@@ -196,7 +196,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The entries of a map, sorted by key.
+    /// Returns the entries of a map, sorted by key.
     pub(super) fn entries(&self) -> Vec<(Key<'a>, Val<'a>)> {
         match self {
             Self::Map(map) => map.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
@@ -211,7 +211,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The value of a key; None if the map does not have it.
+    /// Returns the value of a key; None if the map does not have it.
     pub(super) fn entry(&self, key: &Key<'_>) -> Option<Val<'a>> {
         match self {
             Self::Map(map) => map.get(key).cloned(),
@@ -223,7 +223,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The value of a text key; None if the map does not have it.
+    /// Returns the value of a text key; None if the map does not have it.
     pub(super) fn field(&self, name: &str) -> Option<Val<'a>> {
         match self {
             Self::Json(Value::Object(map), schema) => map
@@ -353,7 +353,7 @@ impl<'a> Val<'a> {
         })
     }
 
-    /// The order of two values; None for NaN.
+    /// Returns the order of two values; None for NaN.
     pub(super) fn order(
         &self,
         other: &Self,

@@ -77,8 +77,8 @@ pub struct Failure {
     pub message: String,
     /// The object and the causes, for `status.details`.
     pub details: Option<Value>,
-    /// A token with which the client can continue a list on the newest state; None if the failure is not about a
-    /// list.
+    /// The token with which the client can continue an expired list on the newest state; None for all other
+    /// failures.
     pub resume: Option<String>,
 }
 

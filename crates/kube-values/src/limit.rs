@@ -33,7 +33,7 @@ impl Bound {
 /// The limits of a count: of characters, items or keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// The smallest allowed count; None if every count is large enough.
+    /// The smallest allowed count; None if there is no minimum.
     pub least: Option<u64>,
     /// The largest allowed count; None if there is no maximum.
     pub most: Option<u64>,

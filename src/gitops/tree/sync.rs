@@ -249,7 +249,7 @@ impl Tree {
         look.index.revision = shared.store().newest().await.map_err(Failure::from)?;
         let index = Arc::new(look.index);
         *self.locked() = index.clone();
-        // Only one task writes the index at a time. A pass with [`Extent::Pressing`] does not wait for its own
+        // Only one task writes the index at a time. A pass with `Extent::Pressing` does not wait for its own
         // write.
         let earlier = self.keeping().take();
         if let Some(earlier) = earlier {

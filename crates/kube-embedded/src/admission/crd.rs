@@ -396,7 +396,7 @@ impl Spot<'_> {
     }
 }
 
-/// Returns the item of the old list that has the same keys as `item`; None if the list is not of type `map`.
+/// Returns the item of the old list with the same list keys as `item`; None if the list is not of type `map`.
 fn counterpart<'a>(schema: &Value, item: &Value, old: Option<&'a Value>) -> Option<&'a Value> {
     if text(schema, "x-kubernetes-list-type") != Some("map") {
         return None;

@@ -17,7 +17,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The name of the operation in the rules of a policy.
+    /// Returns the name of the operation in the rules of a policy.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "CREATE",

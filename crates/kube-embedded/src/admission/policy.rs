@@ -75,7 +75,7 @@ pub struct Denial {
 }
 
 impl Denial {
-    /// The message of the Status, which names the object of the request.
+    /// Returns the message of the Status, which names the object of the request.
     pub fn status_message(&self, request: &Admission<'_>) -> String {
         let resource = match request.group {
             "" => request.resource.to_owned(),

@@ -54,7 +54,7 @@ struct Parser {
     object_meta: Option<usize>,
 }
 
-/// The schema of `metadata`; a test compares it with the table of built-in kinds.
+/// Returns the schema of `metadata`; a test compares it with the table of built-in kinds.
 pub(super) fn object_meta() -> Value {
     let text = json!({"type": "string"});
     let texts =

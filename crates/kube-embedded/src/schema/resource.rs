@@ -7,7 +7,7 @@ use super::error::FieldError;
 use super::place::Place;
 use super::{Additional, ListKind, Type};
 
-/// Calls a function with each value inside a value that the schema declares.
+/// Calls `each` for the fields, map values or items directly inside a value, if the schema gives them a type.
 fn descend(
     ty: Type<'_>,
     value: &Value,
