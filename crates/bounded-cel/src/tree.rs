@@ -76,7 +76,7 @@ pub(super) struct Call {
     pub function: Function,
     /// The arguments; the receiver, if there is one, comes first.
     pub args: Vec<Node>,
-    /// The compiled regular expression, if it is a literal.
+    /// The compiled regular expression; None if the source does not contain it as a literal.
     pub pattern: Option<Pattern>,
 }
 

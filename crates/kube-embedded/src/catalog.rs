@@ -52,7 +52,7 @@ pub struct Resource {
     pub custom: Option<Custom>,
 }
 
-/// A part of an object with a path of its own.
+/// A part of an object that clients read or write at a path of its own.
 #[derive(Clone, Debug)]
 pub struct Subresource {
     /// The last segment of the path.

@@ -68,7 +68,7 @@ pub struct Embedded {
 /// The clock that gives the time of a write.
 pub type Clock = Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
 
-/// The user that the server takes the caller for.
+/// The user in whose name the server executes a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// The user name.

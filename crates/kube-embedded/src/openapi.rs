@@ -209,7 +209,7 @@ fn custom_schema(resource: &Resource, openapi: &Value) -> Value {
     schema
 }
 
-/// Adds the operations of a resource, where clients look for its parameters.
+/// Adds the operations of a resource, because clients look in them for the parameters of requests.
 fn add_paths(resource: &Resource, paths: &mut Map<String, Value>) {
     let version = api_version(&resource.subject.group, &resource.version);
     let root = match resource.subject.group.as_str() {

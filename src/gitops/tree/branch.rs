@@ -69,7 +69,8 @@ fn sides(
             side.push((at, commit));
         }
     }
-    // The newest commit wins; a merge inside the side is used only if no other commit made the same change.
+    // The last commit in this order is used: the newest one, and a merge only if no other commit made the same
+    // change.
     side.sort_by_key(|(at, commit)| (commit.parents.len() < 2, Reverse(*at)));
     let wanted: HashSet<Made> = match side.is_empty() {
         true => HashSet::new(),

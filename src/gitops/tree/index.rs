@@ -120,7 +120,7 @@ pub struct LeftOutPin {
     pub component: String,
     /// The environment of the ReleasePin.
     pub environment: String,
-    /// The problem of its file, with the path; empty if the file is not checked out.
+    /// The problem of the file, with the path; empty if the file is not checked out.
     #[serde(default)]
     pub problem: String,
 }

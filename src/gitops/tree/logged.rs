@@ -23,7 +23,7 @@ pub struct Logged {
     /// The commits whose trailers name an action or a component, including those of merged branches; newest
     /// first.
     pub claims: Vec<Arc<Commit>>,
-    /// The commits whose parents this clone lacks: git lists their whole tree as added.
+    /// The commits whose parents this clone lacks: git lists all files of such a commit as added.
     pub cut: BTreeSet<String>,
     /// The number of file states that this clone lacks and cannot fetch.
     pub lacking: usize,

@@ -114,7 +114,7 @@ impl Look {
 }
 
 impl Tree {
-    /// Reads the files; None if nothing changed.
+    /// Runs a pass over the files; None if nothing changed.
     pub(super) fn look(
         &self,
         before: &Index,

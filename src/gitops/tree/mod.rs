@@ -257,7 +257,7 @@ impl Tree {
         files.map(|(path, _)| path.clone()).collect()
     }
 
-    /// Finds the kustomization in the directory of a new file, if it lists its files one by one.
+    /// Finds the kustomization in the directory of a new file, if the kustomization lists its files one by one.
     pub fn kustomization_beside(&self, path: &str) -> Option<String> {
         let (folder, _) = path.rsplit_once('/').unwrap_or(("", path));
         let index = self.index();

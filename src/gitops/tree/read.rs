@@ -168,7 +168,7 @@ impl Reader<'_> {
         }
         let link = self.root.join(path);
         if !link.is_symlink() {
-            // In the place of the file that git lists there is a directory, a pipe or a device.
+            // Instead of the file that git lists, the work tree has a directory, a pipe or a device.
             let found = link.symlink_metadata().ok()?;
             return (!found.is_file())
                 .then(|| format!("{path}: it is no regular file; put the file in its place"));
@@ -423,13 +423,13 @@ enum Contents {
 
 /// A file that a sparse checkout leaves out.
 pub(super) struct LeftOut {
-    /// The blob id of its content.
+    /// The blob id of the content of the file.
     pub(super) blob: String,
     /// Whether the file can contain objects of bowline.
     pub(super) ours: bool,
-    /// The ReleasePins in it.
+    /// The ReleasePins in the file.
     pub(super) pins: Vec<LeftOutPin>,
-    /// The names of the releases in it.
+    /// The names of the releases in the file.
     pub(super) releases: Vec<String>,
 }
 

@@ -95,7 +95,7 @@ impl Folder {
     }
 }
 
-/// Returns None for a file that does not exist or is a link, and other errors as errors.
+/// Converts an error for a file that does not exist or is a link to None; other errors stay errors.
 #[cfg(unix)]
 fn there<T>(found: rustix::io::Result<T>) -> io::Result<Option<T>> {
     use rustix::io::Errno;

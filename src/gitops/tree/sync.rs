@@ -130,7 +130,7 @@ impl Tree {
             return Ok(());
         }
         let _turn = self.syncing.lock().await;
-        // Another task may have done it while this one waited for the lock.
+        // Another task may have stored everything while this task waited for the lock.
         match self.is_whole() {
             true => Ok(()),
             false => self.sync_now(shared).await.map(drop),

@@ -36,7 +36,7 @@ pub(super) struct Entry {
     pub directory: PathBuf,
 }
 
-/// Prevents other processes from fetching the same repository, until it is dropped.
+/// Prevents other processes from fetching the same repository, until this lock is dropped.
 pub(super) struct Lock {
     file: File,
 }

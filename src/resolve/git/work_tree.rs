@@ -156,7 +156,7 @@ fn clean(
         }
         let relative = gix::path::from_bstr(name).map_err(|error| unreadable(chain(&error)))?;
         let on_disk = root.join(relative);
-        // Only the file itself is always read; for the others the index of git is enough.
+        // Only the content of the file itself is always read; for other files, the index of git is enough.
         let noted = name != path.as_bytes() && is_as_noted(entry, &index, &on_disk);
         if !noted && !is_as_committed(entry, &on_disk).map_err(|error| unreadable(chain(&error)))? {
             return Err(changed(name));

@@ -10,9 +10,9 @@ use crate::{Limits, YamlError};
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) what: What,
-    /// The start of its content, after an anchor or a tag.
+    /// The start of the node's content, after an anchor or a tag.
     pub(super) start: usize,
-    /// The end of its content; for a block, the end of its last entry.
+    /// The end of the node's content; for a block, the end of its last entry.
     pub(super) end: usize,
 }
 

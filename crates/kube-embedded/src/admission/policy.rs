@@ -65,8 +65,8 @@ pub struct Denial {
     pub policy: String,
     /// The name of the binding that applies the policy.
     pub binding: String,
-    /// The full message: `ValidatingAdmissionPolicy 'x' with binding 'y' denied request: ...`; the Status has
-    /// it as the message of its cause.
+    /// The full message: `ValidatingAdmissionPolicy 'x' with binding 'y' denied request: ...`; it is also the
+    /// message of the cause in the Status.
     pub message: String,
     /// The reason of the Status: `Invalid`, `Forbidden`, ...
     pub reason: String,

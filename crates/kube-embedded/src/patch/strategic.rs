@@ -320,8 +320,8 @@ fn uniform(old: &[Value], new: &[Value]) -> Result<bool, PatchError> {
     Ok(first == 'o')
 }
 
-/// Sorts a merged list: the elements of `order` take that order, and each other element comes before the first of
-/// them that is behind it in the live list.
+/// Sorts a merged list. The elements of `order` take that order. Each other element comes before the first of them
+/// that is behind it in the live list; an element that is not in the live list comes last.
 fn arrange(
     merged: Vec<Value>,
     order: &[Value],

@@ -265,7 +265,8 @@ fn bound_wal(connection: &mut Connection, path: &Path, limit: u64) -> u64 {
     }
     match fold_wal(connection, WAL_WAIT) {
         Ok(true) => WAL_LIMIT,
-        // A reader takes longer than any reader of this program; try again later, not at every write.
+        // Some reader takes longer than the readers of this program do: the checkpoint is tried again later, not
+        // at every write.
         _ => size + WAL_LIMIT,
     }
 }

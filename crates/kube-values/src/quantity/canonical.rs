@@ -15,8 +15,8 @@ pub fn canonical(text: &str) -> Option<String> {
     }
     let nanos = parts.amount()?;
     let format = match parts.format {
-        // An amount below 1024 or with a fraction would lose digits with a binary suffix, so Go writes it in
-        // decimal.
+        // Go writes an amount below 1024, or with a fraction, in decimal: no binary suffix expresses it as a whole
+        // number.
         Format::Binary if nanos.abs() < 1024 * ONE || nanos % ONE != 0 => Format::Decimal,
         format => format,
     };
