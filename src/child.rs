@@ -10,12 +10,12 @@ use std::time::Duration;
 /// The limits of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The longest time. None: the program may take as long as it likes.
+    /// The longest time; None for no limit.
     pub time: Option<Duration>,
     /// The longest output in bytes, stdout and stderr together.
     pub output: usize,
-    /// Whether the program gets a process group of its own, all of which ends at a limit. Such a program
-    /// cannot read from the terminal.
+    /// Whether the program gets a process group of its own. At a limit, all processes of the group are ended. Such
+    /// a program cannot read from the terminal.
     pub is_group: bool,
 }
 
@@ -82,7 +82,7 @@ mod system {
     const MOMENT: Duration = Duration::from_millis(20);
     /// The time that a program has to end by itself.
     const FAREWELL: Duration = Duration::from_secs(1);
-    /// The most bytes that are read from a pipe without a look at the program.
+    /// The largest number of bytes that are read from a pipe before the next check whether the program has ended.
     const PIECE: usize = 1 << 20;
 
     /// Passes the input to a program and its output to `take` until it ends.
@@ -145,7 +145,7 @@ mod system {
             pipes.extend(stdout.iter().map(|it| PollFd::new(it, PollFlags::IN)));
             pipes.extend(stderr.iter().map(|it| PollFd::new(it, PollFlags::IN)));
             match (stdout.is_some() || stderr.is_some(), limits.time) {
-                // A program that has closed its output ends at once.
+                // A program without a time limit that has closed its output is expected to end at once.
                 (false, None) => {
                     drop(pipes);
                     stdin = None;
@@ -216,8 +216,8 @@ mod system {
         let _ = child.wait();
     }
 
-    /// Lists the processes that a process started, and those that they started. The list is empty on a system
-    /// without `/proc`.
+    /// Lists the processes that a process started, and the processes that these started. The list is empty on a
+    /// system without `/proc`.
     fn descendants(process: u32) -> Vec<u32> {
         let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -247,7 +247,7 @@ mod system {
 
     use super::{Limits, RunError};
 
-    /// Without pipes that can be asked for their state, the end of the output is awaited.
+    /// Waits for the end of the output, because the pipes of this system cannot be asked for their state.
     pub(super) fn output(
         child: &mut Child,
         input: &[u8],

@@ -175,7 +175,7 @@ fn scrub(text: &str, one_line: bool) -> Cow<'_, str> {
         } else if c == '\r' && rest.peek() == Some(&'\n') {
             // A carriage return before a newline is removed.
         } else if is_emoji_glue(c) && out.chars().next_back().is_some_and(is_pictograph) {
-            // An emoji loses its variant, not its text.
+            // A joiner or a variation selector after an emoji is removed; no marker replaces it.
         } else {
             out.push(MARKER);
         }

@@ -336,7 +336,7 @@ fn variant(refusal: &Refusal) -> &'static str {
     }
 }
 
-/// An answer of a server, as a cause of other errors.
+/// Returns the answer of a server that is a cause of other errors.
 fn forbidden() -> kube::Error {
     let status = kube::core::Status::failure("releasepins is forbidden", "Forbidden");
     kube::Error::Api(status.with_code(403).boxed())

@@ -76,7 +76,7 @@ pub(super) const CLUSTER_SCOPED: &[(&str, &[&str])] = &[
     ("storagemigration.k8s.io", &["StorageVersionMigration"]),
 ];
 
-/// The identity of an object; its order is the order of the resources.
+/// The identity of an object. The order of the identities is the order of the resources.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Identity {
     kind: String,

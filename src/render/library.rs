@@ -47,14 +47,14 @@ impl Library {
         Self::default()
     }
 
-    /// Returns the compiled expression.
+    /// Returns the compiled expression of a source, from the cache if it is there.
     pub(super) fn program(&self, source: &str) -> Result<Program, CelError> {
         found(&self.programs, source, || {
             Program::compile_template(source, &bounded_cel::Limits::default(), NAMES)
         })
     }
 
-    /// Returns the schema that a definition declares.
+    /// Returns the schema that a definition declares, from the cache if it is there.
     pub(super) fn schema(&self, parameters: &Object) -> Result<Arc<Schema>, Vec<Problem>> {
         let source = serde_json::to_string(parameters).unwrap_or_default();
         found(&self.schemas, &source, || {

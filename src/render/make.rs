@@ -21,7 +21,7 @@ const RESOURCES: usize = 1000;
 const BYTES: usize = 4 << 20;
 /// The deepest nesting of a resource: the limit of the YAML reader.
 const DEPTH: usize = 100;
-/// The evaluation steps of all expressions together.
+/// The largest number of evaluation steps of all expressions together.
 const STEPS: u64 = 20_000_000;
 const DEADLINE: Duration = Duration::from_secs(10);
 
@@ -39,7 +39,7 @@ pub(super) fn make(blueprint: &Blueprint<'_>, notes: &mut Notes) -> Vec<Made> {
         let owner = &addon.definition;
         workshop.create(owner, &addon.creates, &addon.prefix, &names, notes);
         for patch in &addon.patches {
-            // A failure would cause others.
+            // After a failure, no other patch is applied, because the first failure would cause others.
             if notes.problems.is_empty()
                 && let Err(fault) = workshop.patch(patch, &names)
             {
@@ -116,7 +116,7 @@ impl Workshop {
         }
     }
 
-    /// Evaluates a forEach: the items of a list, or the entries of a map by key.
+    /// Evaluates a forEach, and returns the items of a list, or the entries of a map by key.
     fn items(&mut self, each: &Expression, bindings: &Bindings<'_>) -> Result<Vec<Value>, Fault> {
         let trail = Trail::root("forEach");
         match each.value(&trail, &mut self.scope(bindings))? {
@@ -226,7 +226,7 @@ impl Workshop {
             let value = match &operation.value {
                 Some(value) => {
                     match value.value(&trail.field("value"), &mut self.scope(&bindings))? {
-                        // An operation without a value is left out.
+                        // An operation whose value is an empty optional is left out.
                         None => continue,
                         value => value,
                     }
@@ -236,7 +236,7 @@ impl Workshop {
             let trail = trail.field("path");
             let scope = &mut self.scope(&bindings);
             let path = operation.path.text(&trail, scope, patch::escape)?;
-            // This is the evaluated path, so its columns differ from the source text.
+            // This text is the evaluated path, so columns in it differ from columns in the source text.
             let shown = text::fit(&path, 200);
             let failed = |message| fault(trail.to_string(), format!("{shown}: {message}"));
             let path = patch::Path::parse(&path).map_err(|error| failed(error.to_string()))?;
@@ -250,7 +250,7 @@ impl Workshop {
         Ok(Some(object))
     }
 
-    /// Adds to the size of the resources. Fails at the limit.
+    /// Adds a number of bytes to the size of the resources. Fails at the limit.
     fn grow(&mut self, bytes: usize, path: &str) -> Result<(), Fault> {
         self.bytes = self.bytes.saturating_add(bytes);
         match self.bytes > BYTES {

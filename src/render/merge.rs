@@ -1,4 +1,4 @@
-//! Merges parameters: maps merge deeply, lists are replaced, null removes.
+//! Merges parameters: maps merge deeply, lists are replaced, a null removes its key.
 //!
 //! The rules are those of JSON merge patches (RFC 7396). The module `schema` checks the parameters.
 

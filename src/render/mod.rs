@@ -1,4 +1,4 @@
-//! Renders definitions and settings to manifests. Pure: the same inputs give the same bytes.
+//! Renders definitions and settings to manifests. The functions are pure: the same inputs give the same bytes.
 //!
 //! The parameters are merged and checked with the schema. The templates of the type become resources; then
 //! each addon in turn creates its own resources and patches the existing ones. This module does not fetch,
@@ -7,7 +7,7 @@
 //! | name | content |
 //! |---|---|
 //! | `metadata` | name, namespace, labels and annotations of the component |
-//! | `spec` | merged parameters: the component's in a type, its own in an addon |
+//! | `spec` | merged parameters: in a type those of the component, in an addon those of the addon instance |
 //! | `component` | in an addon, the component's merged parameters |
 //! | `instanceId` | in an addon, the id of the instance |
 //! | `workload` | the spec of the Workload |

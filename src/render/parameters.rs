@@ -69,7 +69,7 @@ impl Sources<'_> {
     }
 }
 
-/// Adds the place in the definition to the problems of its schema.
+/// Adds the place in the definition to the problems of the definition's schema.
 pub(super) fn of_schema(
     owner: &Definition,
     problems: Vec<schema::Problem>,
@@ -109,7 +109,7 @@ pub(super) fn settings(inputs: &Inputs<'_>) -> Definition {
     }
 }
 
-/// Returns whether parameters contain a path, or another value on the way to it.
+/// Returns whether parameters contain a value at a path, or a value on the way to it that is not a map.
 fn decides(over: &Object, steps: &[String]) -> bool {
     let mut map = over;
     for step in steps {

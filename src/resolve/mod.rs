@@ -208,7 +208,7 @@ fn reference_error(word: &str, shown: &str, cause: Cause) -> ResolveError {
     }
 }
 
-/// Finds the object of a kind and a name in a file, which may contain others.
+/// Finds the object of a kind and a name in a file, which may contain other objects.
 pub fn in_file(
     file: &str,
     bytes: &[u8],

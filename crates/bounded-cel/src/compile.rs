@@ -9,7 +9,8 @@ use super::parser;
 use super::tree::{Call, Constant, Field, Loop, LoopKind, Node, Operator};
 use super::{Bound, CelError, Limits, SyntaxError, TextFunction};
 
-/// Parses a source, and returns its tree and the names that it does not define itself.
+/// Compiles an expression. Returns its tree and the variables that it needs: the names that are neither types nor
+/// variables of its own loops.
 pub(super) fn compile(
     dialect: Dialect,
     source: &str,
@@ -61,7 +62,7 @@ fn parse(
     Ok((node, builder.names))
 }
 
-/// The functions that an expression may call.
+/// The set of functions that an expression may call.
 #[derive(Clone, Copy)]
 pub(super) enum Dialect {
     Kubernetes,
@@ -395,7 +396,7 @@ fn field(name: &str) -> Field {
     }
 }
 
-/// Decodes the escaped property names of Kubernetes.
+/// Decodes a property name that is escaped as in CRD rules: `a__dot__b` becomes `a.b`.
 fn unescape(field: &str) -> String {
     if !field.contains("__") {
         return field.to_owned();

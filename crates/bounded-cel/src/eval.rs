@@ -11,7 +11,8 @@ use super::tree::{Constant, Field, Node, Operator};
 use super::value::{Key, Text, Val};
 use super::{AccessQuery, Binding, Bindings, Bound, Budget, CelError, Limits};
 
-/// The largest total nesting depth, including the variables of policies that refer to each other.
+/// The largest nesting depth of one evaluation. A policy variable is evaluated inside the expression that uses it,
+/// so the depths of variables that refer to each other add up.
 const TOTAL_DEPTH: usize = 200;
 
 /// Evaluates a tree.
@@ -52,7 +53,8 @@ pub(super) struct Evaluation<'a> {
     pub(super) meter: Meter,
     pub(super) scope: Vec<(&'a str, Val<'a>)>,
     variables: Vec<Option<Evaluated<'a>>>,
-    /// The number of visible variables: a variable sees only those before it.
+    /// The number of policy variables, from the first, that the current expression may use: an expression of a
+    /// variable may use only the variables before it.
     visible: usize,
     depth: usize,
 }
@@ -180,7 +182,8 @@ impl<'a> Evaluation<'a> {
                 let query = self.bindings.request_resource.clone();
                 Ok(query.map(|query| Val::Access(Rc::new(query))))
             }
-            // In Kubernetes, a scalar or null has no fields; selecting one is not a failure here.
+            // A scalar or null has no fields, as in Kubernetes. The caller decides whether a missing field is an
+            // error.
             _ => Ok(None),
         }
     }
@@ -250,7 +253,8 @@ impl<'a> Evaluation<'a> {
         self.decide(left, right, true)
     }
 
-    /// `&&` and `||`: a side that decides the result has precedence over a failure of the other side.
+    /// Evaluates `&&` or `||`. `settles` is the value of one side that decides the result: false for `&&`, true
+    /// for `||`. If one side decides, a failure of the other side is ignored, unless it exceeded a limit.
     fn decide(&mut self, left: &'a Node, right: &'a Node, settles: bool) -> Evaluated<'a> {
         let left = match self.truth(left) {
             Ok(is) if is == settles => return Ok(Val::Bool(settles)),

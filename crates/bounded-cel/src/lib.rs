@@ -49,9 +49,9 @@ pub use functions::double_text;
 /// The limits of an expression and of its evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The length of the source in bytes.
+    /// The largest length of the source, in bytes.
     pub source: usize,
-    /// The number of nodes of the expression.
+    /// The largest number of nodes of the expression.
     pub nodes: usize,
     /// The largest nesting depth of the expression; `a + b + c` counts each `+`.
     pub depth: usize,
@@ -63,7 +63,7 @@ pub struct Limits {
     pub steps: u64,
     /// The largest number of bytes that one evaluation may allocate in total.
     pub memory: usize,
-    /// The size of the result as JSON, in bytes.
+    /// The largest size of the result as JSON, in bytes.
     pub output: usize,
     /// The longest time of one evaluation.
     pub deadline: Duration,
@@ -165,12 +165,12 @@ impl std::fmt::Display for SyntaxError {
 }
 
 impl CelError {
-    /// Returns whether a limit stopped it.
+    /// Returns whether the reason is an exceeded limit.
     pub fn is_limit(&self) -> bool {
         matches!(self, Self::Limit { .. })
     }
 
-    /// Returns the limit that stopped it; None for other errors.
+    /// Returns the exceeded limit; None if the reason is another one.
     pub fn bound(&self) -> Option<Bound> {
         match self {
             Self::Limit { bound, .. } => Some(*bound),
@@ -218,7 +218,8 @@ pub struct AccessQuery {
     pub service_account: Option<(String, String)>,
 }
 
-/// Answers permission queries; borrowed, so that it may use a store.
+/// Returns whether the permission in a query is granted. The type is a reference, so that the function may borrow
+/// a store.
 pub type Authorizer<'b> = &'b dyn Fn(&AccessQuery) -> bool;
 
 /// The variables of an expression, borrowed for one evaluation.
@@ -338,7 +339,7 @@ impl Budget {
     }
 }
 
-/// Converts a text to another one, for templates: see [`Program::compile_template`].
+/// A function that converts a text to another text, for [`Program::compile_template`].
 pub type TextFunction = fn(&str) -> String;
 
 /// A compiled expression; cheap to clone, usable from any thread.

@@ -47,7 +47,7 @@ impl<'a> Evaluation<'a> {
         outcome.finish()
     }
 
-    /// Runs one iteration; returns true if the remaining ones cannot change the result.
+    /// Runs one iteration; returns true if the remaining iterations cannot change the result.
     fn turn(
         &mut self,
         looped: &'a Loop,
@@ -161,12 +161,13 @@ enum Outcome<'a> {
     One {
         found: usize,
     },
-    /// `keep`: collect the items for which the body is true; otherwise collect the values of the body.
+    /// If `keep` is true, collects the items for which the body is true; otherwise collects the values of the
+    /// body.
     List {
         items: Vec<Val<'a>>,
         keep: bool,
     },
-    /// `whole`: the body returns entries; otherwise it returns the value of the current key.
+    /// If `whole` is true, the body returns map entries; otherwise it returns the new value of the current key.
     Map {
         entries: BTreeMap<Key<'a>, Val<'a>>,
         whole: bool,

@@ -30,7 +30,7 @@ pub(super) enum Operator {
     In,
 }
 
-/// A field name as it is written, and its unescaped form for declared properties.
+/// A field name as the source writes it, and the property name that it stands for if it is escaped.
 #[derive(Debug)]
 pub(super) struct Field {
     pub written: String,
@@ -64,7 +64,7 @@ pub(super) enum Node {
     Negate(Box<Node>),
     Choose(Box<[Node; 3]>),
     Binary(Operator, Box<[Node; 2]>),
-    /// The items; true for an optional item, which may be left out.
+    /// The items. The boolean is true for an optional item (`[?x]`), which is left out if it is an empty optional.
     List(Vec<(Node, bool)>),
     Map(Vec<(Node, Node, bool)>),
     Loop(Box<Loop>),
@@ -76,7 +76,7 @@ pub(super) struct Call {
     pub function: Function,
     /// The arguments; the receiver, if there is one, comes first.
     pub args: Vec<Node>,
-    /// The compiled regular expression, if it is a literal.
+    /// The compiled regular expression; None if the source does not contain it as a literal.
     pub pattern: Option<Pattern>,
 }
 

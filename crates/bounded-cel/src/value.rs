@@ -51,7 +51,8 @@ impl Ord for Text<'_> {
     }
 }
 
-/// A key of a map; a `uint` that fits into an `int` becomes one, so that `1` and `1u` are the same key.
+/// A key of a map. A `uint` that fits into an `int` is stored as [`Key::Int`], so that `1` and `1u` are the same
+/// key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key<'a> {
     Bool(bool),
@@ -82,7 +83,7 @@ pub(super) enum Val<'a> {
     /// The authorizer, with the query that is built so far.
     Access(Rc<AccessQuery>),
     Decision(bool),
-    /// The name `variables` itself.
+    /// The name `variables` of a policy, before a field is selected from it.
     Variables,
 }
 
@@ -161,7 +162,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The number of items, if this is a list.
+    /// Returns the number of items; None if this is not a list.
     pub(super) fn list_len(&self) -> Option<usize> {
         match self {
             Self::List(items) => Some(items.len()),
@@ -170,7 +171,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The item at an index of a list.
+    /// Returns the item at an index of a list; None if there is none.
     pub(super) fn item(&self, at: usize) -> Option<Val<'a>> {
         match self {
             Self::List(items) => items.get(at).cloned(),
@@ -181,12 +182,12 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The items of a list.
+    /// Returns the items of a list; no items for other values.
     pub(super) fn items(&self) -> impl Iterator<Item = Val<'a>> {
         (0..self.list_len().unwrap_or(0)).filter_map(|at| self.item(at))
     }
 
-    /// The number of entries, if this is a map.
+    /// Returns the number of entries; None if this is not a map.
     pub(super) fn map_len(&self) -> Option<usize> {
         match self {
             Self::Map(map) => Some(map.len()),
@@ -195,7 +196,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The entries of a map, sorted by key.
+    /// Returns the entries of a map, sorted by key.
     pub(super) fn entries(&self) -> Vec<(Key<'a>, Val<'a>)> {
         match self {
             Self::Map(map) => map.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
@@ -210,7 +211,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The value of a key; None if the map does not have it.
+    /// Returns the value of a key; None if the map does not have it.
     pub(super) fn entry(&self, key: &Key<'_>) -> Option<Val<'a>> {
         match self {
             Self::Map(map) => map.get(key).cloned(),
@@ -222,7 +223,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The value of a text key; None if the map does not have it.
+    /// Returns the value of a text key; None if the map does not have it.
     pub(super) fn field(&self, name: &str) -> Option<Val<'a>> {
         match self {
             Self::Json(Value::Object(map), schema) => map
@@ -331,7 +332,8 @@ impl<'a> Val<'a> {
         Ok(false)
     }
 
-    /// The order of two numbers of any type; the outer None if one is not a number, the inner one for NaN.
+    /// Returns the order of two numbers of any type. The outer None means that a value is not a number; the inner
+    /// None means that a number is NaN.
     fn numeric_order(&self, other: &Self) -> Option<Option<Ordering>> {
         Some(match (self, other) {
             (Self::Int(a), Self::Int(b)) => Some(a.cmp(b)),
@@ -351,7 +353,7 @@ impl<'a> Val<'a> {
         })
     }
 
-    /// The order of two values; None for NaN.
+    /// Returns the order of two values; None for NaN.
     pub(super) fn order(
         &self,
         other: &Self,
@@ -394,7 +396,8 @@ impl<'a> Val<'a> {
         self.output(&None, meter)
     }
 
-    /// `empty` is the value for an empty optional.
+    /// Converts this value to JSON. `empty` replaces an empty optional; if `empty` is None, the empty optional is
+    /// left out.
     fn output(&self, empty: &Option<Value>, meter: &mut Meter) -> Result<Option<Value>, CelError> {
         let size = match self {
             Self::Text(text) => text.len() + 2,
@@ -434,7 +437,8 @@ impl<'a> Val<'a> {
                 }
                 Value::Array(items)
             }
-            // Typed strings in borrowed JSON are returned unchanged.
+            // Without its schema, the value keeps its strings as they are written: times and durations are not
+            // formatted again.
             Self::Json(value, Some(_)) => return Val::Json(value, None).output(empty, meter),
             Self::Map(_) | Self::Json(..) => {
                 let mut map = serde_json::Map::new();
@@ -467,12 +471,12 @@ impl<'a> From<Key<'a>> for Val<'a> {
     }
 }
 
-/// The text of a key in a schema.
+/// Returns the string at a key of a schema.
 fn says<'a>(schema: Option<&'a Value>, key: &str) -> Option<&'a str> {
     schema.and_then(|s| s.get(key)).and_then(Value::as_str)
 }
 
-/// The schema of a property.
+/// Returns the schema of a property: the declared one, otherwise `additionalProperties`.
 fn property<'a>(schema: Option<&'a Value>, name: &str) -> Option<&'a Value> {
     let schema = schema?;
     schema

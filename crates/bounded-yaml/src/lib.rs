@@ -35,22 +35,22 @@ pub use write::{Block, Spot, block_head, block_line, key_lines, leaf, leaf_lines
 pub struct Document {
     /// The content of the document as JSON.
     pub value: Value,
-    /// The line, from 1, on which its content begins.
+    /// The line, from 1, on which the content of the document begins.
     pub line: usize,
 }
 
 /// The limits of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The size of the text in bytes.
+    /// The largest size of the text in bytes.
     pub bytes: usize,
     /// The largest nesting depth of maps and lists, after the expansion of aliases.
     pub depth: usize,
-    /// The number of scalars, maps and lists in all documents, after the expansion of aliases.
+    /// The largest number of scalars, maps and lists in all documents, after the expansion of aliases.
     pub nodes: usize,
-    /// The bytes of text that anchors and aliases may copy.
+    /// The largest number of bytes of text that anchors and aliases may copy.
     pub alias_bytes: usize,
-    /// The number of documents.
+    /// The largest number of documents.
     pub documents: usize,
 }
 
@@ -122,7 +122,7 @@ pub enum YamlError {
     Limit {
         /// The position at which the limit is exceeded.
         place: Place,
-        /// The things that are limited.
+        /// The name of the limited things in the message, such as nodes or documents.
         what: &'static str,
         /// The limit.
         limit: usize,

@@ -29,7 +29,8 @@ pub fn documents_with(
         });
     }
     let mut options = granit_parser::options! {
-        // One more than our limit, so that the error message is ours.
+        // This limit is one more than the limit of [`Limits`], so that this module detects the excess and words
+        // the error.
         flow_nesting_limit: limits.depth.saturating_add(1),
         block_nesting_limit: limits.depth.saturating_add(1),
     };
@@ -68,7 +69,7 @@ fn shown(text: &str) -> String {
     out
 }
 
-/// The weight of a node: nodes, bytes of text, levels below it.
+/// The size of a node with everything below it: the nodes, the bytes of text and the levels.
 #[derive(Debug, Clone, Copy, Default)]
 struct Weight {
     nodes: usize,
@@ -266,7 +267,8 @@ impl<'l, 't> Builder<'l, 't> {
         Ok(())
     }
 
-    /// Stores an anchored node; the copy counts like the expansion of an alias.
+    /// Stores a copy of an anchored node for its aliases. The copy is charged to the limits, like the expansion of
+    /// an alias.
     fn keep(
         &mut self,
         anchor: usize,
@@ -324,8 +326,8 @@ impl<'l, 't> Builder<'l, 't> {
         Ok(())
     }
 
-    /// Parses a key. Numbers and booleans become the text that Kubernetes makes of them if that equals the
-    /// written text; otherwise they are refused.
+    /// Parses a key. A number or a boolean becomes text, as in Kubernetes. The key is refused if that text differs
+    /// from the written text: `0x10` would become `16`.
     fn key(
         &self,
         text: &str,

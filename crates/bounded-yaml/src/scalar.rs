@@ -9,7 +9,7 @@ pub(super) enum Plain {
     Means(Value),
     /// The versions disagree: (meaning in YAML 1.1, meaning in YAML 1.2, what to write instead).
     Ambiguous(&'static str, &'static str, &'static str),
-    /// Both agree, but JSON has no such value: (the meaning, what to do).
+    /// Both versions agree, but JSON has no such value: (the meaning, what to do).
     Unholdable(&'static str, &'static str),
 }
 
@@ -20,7 +20,7 @@ pub(super) fn plain(text: &str) -> Plain {
     other(text).unwrap_or_else(|| Plain::Means(Value::String(text.to_owned())))
 }
 
-/// Returns whether a plain scalar is text in both versions.
+/// Returns whether a plain scalar is text in both YAML 1.1 and YAML 1.2.
 pub(super) fn is_text(text: &str) -> bool {
     other(text).is_none()
 }
@@ -123,7 +123,8 @@ fn integer(value: Option<Number>) -> Plain {
     }
 }
 
-/// `[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?`, the complete form of YAML 1.1.
+/// Returns whether a number without its sign is a sexagesimal (base 60) number of YAML 1.1, such as `12:30:45`:
+/// `[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?`. Without a fraction, the first digit must not be 0.
 fn sexagesimal(body: &str) -> bool {
     let (whole, fraction) = match body.split_once('.') {
         Some((whole, fraction)) => (whole, Some(fraction)),

@@ -33,8 +33,8 @@ pub struct Spot<'k> {
     pub key: Option<&'k str>,
 }
 
-/// Writes a map or list entry by entry, and other values as they are. `dashes` counts the dashes that are not
-/// written yet.
+/// Writes the entries of a map or list, or the entry of any other value. `dashes` counts the dashes of enclosing
+/// lists that are not written yet.
 fn node(out: &mut String, value: &Value, spot: Spot<'_>, dashes: &mut usize) {
     let begin = |dashes: &mut usize| Spot {
         dashes: std::mem::take(dashes),
@@ -65,7 +65,7 @@ fn node(out: &mut String, value: &Value, spot: Spot<'_>, dashes: &mut usize) {
 }
 
 impl Spot<'_> {
-    /// Returns the position of the entries of a map at this position.
+    /// Returns the position of the entries of a map that is at this position.
     pub fn of_map(&self) -> Spot<'static> {
         let deeper = if self.key.is_some() { 2 } else { 0 };
         Spot {
@@ -74,7 +74,7 @@ impl Spot<'_> {
         }
     }
 
-    /// Returns the position of the items of a list at this position.
+    /// Returns the position of the items of a list that is at this position.
     pub fn of_list(&self) -> Spot<'static> {
         Spot {
             indent: self.indent + 2,
@@ -82,8 +82,8 @@ impl Spot<'_> {
         }
     }
 
-    /// Returns whether text can be a block here. At the top level it would be in column 0, where `---` would
-    /// end it.
+    /// Returns whether a text at this position can be a block scalar. The text of a block at the top level would
+    /// begin in column 0, where a line `---` would end the block.
     fn takes_blocks(&self) -> bool {
         self.key.is_some() || self.dashes > 0
     }
@@ -148,7 +148,7 @@ fn begin(out: &mut String, spot: Spot<'_>) {
     }
 }
 
-/// Returns whether a key is too long for the line of its value.
+/// Returns whether a key is too long to stand on the line of its value.
 fn is_long(key: &str) -> bool {
     // An escape needs up to ten characters, and most keys are far from the limit.
     key.len() * 10 > SIMPLE_KEY && {
@@ -234,7 +234,7 @@ pub(super) fn inline(out: &mut String, value: &Value) {
     }
 }
 
-/// In YAML 1.1, an exponent needs a sign and a decimal point before it.
+/// Formats a number. YAML 1.1 requires a decimal point before the exponent and a sign in the exponent.
 fn number(number: &Number) -> String {
     let text = number.to_string();
     let Some((mantissa, exponent)) = text.split_once(['e', 'E']) else {
@@ -310,12 +310,12 @@ pub(super) fn is_plain(text: &str) -> bool {
 /// The length of the longest word that begins with a letter and is not text for every reader.
 const LONGEST_WORD: usize = "false".len();
 
-/// A byte that needs quotes.
+/// The class of the bytes that always need quotes.
 const FOREIGN: u8 = 1;
-/// A byte that is allowed without quotes only at some positions.
+/// The class of the bytes that are allowed without quotes only at some positions.
 const TELLING: u8 = 2;
 
-/// The class of each byte in a text without quotes.
+/// The class of each byte: 0 if the byte never needs quotes, [`TELLING`] or [`FOREIGN`].
 const BYTES: [u8; 256] = {
     let others = b"_-/@+=()$;~^<>|*&!?%,";
     let mut bytes = [FOREIGN; 256];
@@ -371,10 +371,11 @@ fn newlines(text: &str) -> usize {
     text.bytes().filter(|byte| *byte == b'\n').count()
 }
 
-/// Returns whether a text has a line of spaces only: readers differ about it at the end of a block.
+/// Returns whether a text has a line of spaces or tabs only. YAML readers differ about such a line at the end of a
+/// block.
 fn has_blank_line(text: &str) -> bool {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
-    // In most texts, no line begins with a space.
+    // In most texts, no line begins with a space; this check is faster.
     let indented = text
         .as_bytes()
         .windows(2)

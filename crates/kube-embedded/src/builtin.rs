@@ -1,14 +1,13 @@
 //! The built-in kinds: the resources and their types.
 //!
-//! The conformance suite writes `builtin.json` from a real server. `defaults.json`
-//! contains the defaults that Kubernetes sets in Go code, by definition; the few that depend on more than a
-//! sibling field are functions in `computed`. OpenAPI does not distinguish a pointer from a value, so
-//! `zeros.json` says how Go prints unset fields (from the tags of k8s.io/api 0.36).
+//! The conformance suite writes `builtin.json` from a real server. `defaults.json` contains, for each type, the
+//! defaults that Kubernetes sets in Go code. The few defaults that depend on more than a sibling field are
+//! functions in `computed`. OpenAPI does not distinguish a pointer from a value, so `zeros.json` says how Go
+//! prints unset fields (from the tags of k8s.io/api 0.36).
 //!
 //! Known differences: the server allocates, admits or computes these fields, and this store does not:
 //! - Service: clusterIP, clusterIPs, ipFamilies, ipFamilyPolicy, nodePort, healthCheckNodePort;
-//! - Pod: qosClass, tolerations, priority and the service account's token volume;
-//! - Job: the controller's labels and selector; CronJob: nothing;
+//! - Pod: tolerations, priority and the service account's token volume; qosClass is always BestEffort;
 //! - CustomResourceDefinition: storedVersions, acceptedNames; PersistentVolume: lastPhaseTransitionTime;
 //! - autoscaling/v1: annotations that contain v2 fields;
 //! - containers: requests get their defaults from limits, not from a LimitRange.
@@ -135,7 +134,8 @@ static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
     }
 });
 
-/// How Go prints unset fields: not at all, as null, or as zero although OpenAPI calls them optional.
+/// The fields of a type that Go prints in a special way when they are unset: not at all, as null, or as zero
+/// although OpenAPI calls them optional.
 #[derive(Deserialize)]
 struct Zeros {
     #[serde(default)]
@@ -153,19 +153,20 @@ struct Step {
     set: Map<String, Value>,
 }
 
-/// All resources that are served without a CRD.
+/// Returns all resources that are served without a CRD.
 pub fn resources() -> &'static [BuiltinResource] {
     &TABLE.resources
 }
 
-/// The type of a built-in kind; None if the kind is not built in.
+/// Returns the type of a built-in kind; None if the kind is not built in.
 pub fn schema(group: &str, version: &str, kind: &str) -> Option<Arc<Schema>> {
     let key = (group.to_owned(), version.to_owned(), kind.to_owned());
     let node = KINDS.by_kind.get(&key)?;
     Some(Arc::new(Schema::of(Arc::clone(&KINDS.types), *node)))
 }
 
-/// Returns the first value of an object's metadata that Go's decoder would refuse, with its error message.
+/// Returns the error for the first value of an object's metadata that Go's decoder would refuse; empty if there is
+/// none.
 pub fn metadata_errors(metadata: &Value) -> Vec<FieldError> {
     static NODE: LazyLock<Option<Schema>> = LazyLock::new(|| {
         let node = KINDS.metadata?;
@@ -176,7 +177,7 @@ pub fn metadata_errors(metadata: &Value) -> Vec<FieldError> {
         .unwrap_or_default()
 }
 
-/// The OpenAPI v3 schemas of all built-in types, by definition name.
+/// Returns the OpenAPI v3 schemas of all built-in types, by the name of the type definition.
 pub fn definitions() -> &'static Map<String, Value> {
     &TABLE.schemas
 }

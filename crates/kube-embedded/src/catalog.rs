@@ -14,7 +14,7 @@ use super::schema::Schema;
 use super::sqlite::{Key, Revision};
 use super::status::Subject;
 
-/// The storage name of CustomResourceDefinitions.
+/// The storage name of CustomResourceDefinitions; see [`Resource::storage`].
 pub const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
 /// The storage name of admission policies.
 pub const POLICIES: &str = "admissionregistration.k8s.io/validatingadmissionpolicies";
@@ -42,7 +42,7 @@ pub struct Resource {
     pub verbs: Vec<String>,
     /// The subresources, such as `status` and `scale`.
     pub subresources: Vec<Subresource>,
-    /// The storage name of its objects; the same for all versions.
+    /// The storage name, `{group}/{plural}`: the name under which the store keeps the objects of all versions.
     pub storage: Arc<str>,
     /// The shape in which the version is served.
     pub shape: Shape,
@@ -52,7 +52,7 @@ pub struct Resource {
     pub custom: Option<Custom>,
 }
 
-/// A part of an object with a path of its own.
+/// A part of an object that clients read or write at a path of its own.
 #[derive(Clone, Debug)]
 pub struct Subresource {
     /// The last segment of the path.
@@ -82,7 +82,7 @@ pub struct Custom {
 }
 
 impl Custom {
-    /// The rules of its schema, compiled at the first use.
+    /// Returns the rules of the schema, compiled at the first use.
     pub fn rules(&self) -> &CrdRules {
         self.rules
             .get_or_init(|| CrdRules::compile(&self.openapi).0)
@@ -101,12 +101,12 @@ pub struct Scale {
 }
 
 impl Resource {
-    /// `group/version`, or the version alone in the core group.
+    /// Returns `group/version`, or the version alone in the core group.
     pub fn api_version(&self) -> String {
         api_version(&self.subject.group, &self.version)
     }
 
-    /// The key of one object.
+    /// Returns the key of one object in the store.
     pub fn key(&self, namespace: &str, name: &str) -> Key {
         Key {
             resource: self.storage.clone(),
@@ -125,7 +125,7 @@ impl Resource {
         self.subresource("status").is_some()
     }
 
-    /// The kind of its lists.
+    /// Returns the kind of a list of these objects.
     pub fn list_kind(&self) -> String {
         format!("{}List", self.subject.kind)
     }
@@ -150,7 +150,7 @@ impl Resource {
     }
 }
 
-/// `group/version`, or the version alone in the core group.
+/// Returns `group/version`, or the version alone in the core group.
 pub fn api_version(group: &str, version: &str) -> String {
     match group {
         "" => version.to_owned(),
@@ -248,7 +248,7 @@ impl Catalog {
         }
     }
 
-    /// The active admission policies.
+    /// Returns the active admission policies.
     pub fn policies(&self) -> &Policies {
         let rules = &self.rules;
         rules
@@ -256,7 +256,8 @@ impl Catalog {
             .get_or_init(|| Policies::compile(&rules.policies, &rules.bindings).0)
     }
 
-    /// The resources of a definition that did not change since this catalog was built; otherwise empty.
+    /// Returns the resources of a definition in this catalog if the definition has not changed since; otherwise
+    /// nothing.
     fn unchanged(&self, definition: &Value) -> Vec<Arc<Resource>> {
         let since = revision_of(definition);
         let spec = &definition["spec"];
@@ -287,25 +288,25 @@ impl Catalog {
         Some(preferred.unwrap_or(first))
     }
 
-    /// All resources, by group, version and plural.
+    /// Returns all resources, by group, version and plural.
     pub fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources.values()
     }
 
-    /// The resources of one version of a group.
+    /// Returns the resources of one version of a group.
     pub fn of_version(&self, group: &str, version: &str) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources
             .values()
             .filter(move |r| r.subject.group == group && r.version == version)
     }
 
-    /// The groups in order, each with its versions, the preferred version first.
+    /// Returns the groups in order, each with its versions, the preferred version first.
     pub fn groups(&self) -> &[(String, Vec<String>)] {
         &self.groups
     }
 }
 
-/// Sorts v2 before v1, v1beta2, v1beta1, v1alpha1 and all other names.
+/// Returns the rank of a version name: v2 is before v1, then come v1beta2, v1beta1, v1alpha1 and all other names.
 fn version_rank(version: &str) -> (u8, u64, u64) {
     let numbers = |text: &str, word: &str| -> Option<(u64, u64)> {
         let (major, minor) = text.split_once(word)?;
@@ -326,7 +327,7 @@ fn version_rank(version: &str) -> (u8, u64, u64) {
     }
 }
 
-/// The built-in resources are the same in every catalog.
+/// The built-in resources, which are the same in every catalog.
 static BUILT_IN: LazyLock<Vec<Arc<Resource>>> =
     LazyLock::new(|| built_in().into_iter().map(Arc::new).collect());
 

@@ -48,13 +48,13 @@ async fn run(weak: Weak<Shared>, mut head: tokio::sync::watch::Receiver<u64>) {
     }
 }
 
-/// The name of an object in a follow-up.
+/// Returns the text that names an object in follow-up work.
 pub(super) fn place(resource: &Resource, namespace: &str, name: &str) -> String {
     format!("{}|{namespace}|{name}", resource.storage)
 }
 
 impl Shared {
-    /// Does all follow-up work that can be done now, and returns whether some has to wait for another client.
+    /// Does all follow-up work that can be done now. Returns whether some work has to wait for another client.
     async fn work_off(&self) -> bool {
         let mut waiting = false;
         let mut tried: HashSet<FollowUp> = HashSet::new();
@@ -192,7 +192,8 @@ impl Shared {
         }
     }
 
-    /// Deletes or orphans the dependents of an owner that waits for this, then removes the owner's finalizer.
+    /// Deletes or orphans the dependents of an owner whose deletion waits for them, then removes the finalizer of
+    /// the owner.
     async fn finish_owner(&self, place: &str, finalizer: &str) -> Result<bool, Failure> {
         let mut parts = place.split('|');
         let (Some(storage), Some(namespace), Some(name)) =

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::catalog::Resource;
 
-/// (name in events.k8s.io, name in the core group, in which the event is stored)
+/// The fields of an Event: (name in events.k8s.io, name in the core group). Events are stored with the second
+/// name.
 const EVENT: [(&str, &str); 8] = [
     ("note", "message"),
     ("regarding", "involvedObject"),
@@ -31,7 +32,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// The shape in which a built-in resource is served.
+    /// Returns the shape in which a built-in resource is served.
     pub fn of(group: &str, version: &str, plural: &str) -> Shape {
         match (group, version, plural) {
             ("events.k8s.io", _, "events") => Shape::Event,
@@ -40,7 +41,7 @@ impl Shape {
         }
     }
 
-    /// The storage name of a built-in resource.
+    /// Returns the storage name of a built-in resource.
     pub fn storage(group: &str, plural: &str) -> String {
         match (group, plural) {
             ("events.k8s.io", "events") => "/events".to_owned(),

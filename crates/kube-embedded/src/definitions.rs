@@ -41,7 +41,7 @@ impl Shared {
             return Err(Failure::invalid(&resource.subject, &name, causes));
         }
         let stored: Vec<Value> = storage_version(object).into_iter().collect();
-        // No field manager owns the status of the creation itself.
+        // No field manager owns the status that the creation itself sets.
         let status = json!({
             "acceptedNames": {"kind": "", "plural": ""},
             "conditions": [],
@@ -196,7 +196,7 @@ fn set_condition(object: &mut Value, kind: &str, said: (&str, &str, &str), now: 
     }
 }
 
-/// The errors in the schemas. The check runs on a blocking thread, because compiling rules is slow.
+/// Returns the errors in the schemas. The check runs on a blocking thread, because compiling rules is slow.
 async fn unusable(spec: &Value) -> Result<Vec<Cause>, Failure> {
     let spec = spec.clone();
     tokio::task::spawn_blocking(move || structural::check(&spec))
@@ -255,7 +255,7 @@ fn nowhere(object: &Value) -> Option<Cause> {
     })
 }
 
-/// The paths of a scale must be valid paths in an object.
+/// Returns a cause for each path of a scale subresource that is not a valid path in an object.
 fn misplaced(object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let versions = object["spec"]["versions"].as_array();
@@ -296,7 +296,7 @@ fn misplaced(object: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Refuses changes of the fields that decide where objects are stored.
+/// Returns a cause for each changed field that decides where the objects are stored.
 fn changed(old: &Value, object: &Value) -> Vec<Cause> {
     let established = condition(old, "Established") == Some("True");
     [

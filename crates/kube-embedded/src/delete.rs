@@ -39,14 +39,15 @@ enum Propagation {
     Orphan,
 }
 
-/// The result of a deletion: the object, if a finalizer still keeps it, or nothing.
+/// The result of a deletion: the object that a finalizer still keeps, or the last state of the object that is
+/// gone.
 pub(super) enum Left {
     Waiting(Value),
     Gone(Value),
 }
 
 impl Shared {
-    /// DELETE of one object.
+    /// Answers DELETE of one object.
     pub(super) async fn delete(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
         let deletion = deletion(&call.options, &call.body)?;
         let namespace = call.target.namespace.as_deref().unwrap_or_default();
@@ -84,7 +85,7 @@ impl Shared {
         Ok(answer.warning(warnings))
     }
 
-    /// DELETE of all objects that match the selectors.
+    /// Answers DELETE of all objects that match the selectors.
     pub(super) async fn delete_collection(
         &self,
         resource: &Resource,
@@ -224,8 +225,8 @@ impl Shared {
 }
 
 impl Deletion {
-    /// The options that the collector uses: delete only the object with this uid, not a later one of the same
-    /// name.
+    /// Returns the options that the collector uses: delete only the object with this uid, not a later object with
+    /// the same name.
     pub(super) fn of(uid: &str) -> Deletion {
         Deletion {
             uid: Some(uid.to_owned()),
@@ -335,7 +336,8 @@ fn deletion(options: &Options, body: &[u8]) -> Result<Deletion, Failure> {
     })
 }
 
-/// The object with its deletion timestamp and finalizers, while it waits for its deletion.
+/// Returns the object that is stored while finalizers keep it: with a deletion timestamp, and with the finalizer
+/// that the propagation policy needs.
 fn doomed(resource: &Resource, old: &Value, deletion: &Deletion, now: &str) -> Value {
     let mut object = old.clone();
     let first = meta(old, "deletionTimestamp").is_empty();
@@ -380,7 +382,7 @@ fn doomed(resource: &Resource, old: &Value, deletion: &Deletion, now: &str) -> V
     object
 }
 
-/// The follow-up work that must finish before the object can be deleted.
+/// Returns the follow-up work that must finish before the object can be deleted.
 fn pending(resource: &Resource, object: &Value) -> Vec<super::sqlite::FollowUp> {
     let mut found = Vec::new();
     let name = meta(object, "name");

@@ -10,7 +10,7 @@ use super::status::Failure;
 /// The Kubernetes version of the server that the built-in table was generated from.
 const SERVED: (&str, &str, &str) = ("1", "36", "v1.36.3");
 
-/// `/version`.
+/// Answers `/version`.
 pub(super) fn server_version() -> Answer {
     let (major, minor, git) = SERVED;
     Answer::json(
@@ -33,7 +33,7 @@ pub(super) fn server_version() -> Answer {
     )
 }
 
-/// `/api`.
+/// Answers `/api`.
 pub(super) fn legacy(catalog: &Catalog, headers: &HeaderMap) -> Answer {
     if let Some(form) = aggregated(headers) {
         return aggregate(catalog, form, |group| group.is_empty());
@@ -48,7 +48,7 @@ pub(super) fn legacy(catalog: &Catalog, headers: &HeaderMap) -> Answer {
     )
 }
 
-/// `/apis`.
+/// Answers `/apis`.
 pub(super) fn groups(catalog: &Catalog, headers: &HeaderMap) -> Answer {
     if let Some(form) = aggregated(headers) {
         return aggregate(catalog, form, |group| !group.is_empty());
@@ -65,7 +65,7 @@ pub(super) fn groups(catalog: &Catalog, headers: &HeaderMap) -> Answer {
     )
 }
 
-/// `/apis/{group}`.
+/// Answers `/apis/{group}`.
 pub(super) fn group(catalog: &Catalog, name: &str) -> Result<Answer, Failure> {
     let found = catalog
         .groups()
@@ -148,7 +148,7 @@ fn storage_hash(resource: &Resource) -> String {
     BASE64_STANDARD.encode(digest.get(..8).unwrap_or_default())
 }
 
-/// The version of the aggregated form that the client accepts; None if it accepts only the old form.
+/// Returns the version of the aggregated form that the client accepts; None if it accepts only the old form.
 fn aggregated(headers: &HeaderMap) -> Option<&'static str> {
     let accept = headers.get(header::ACCEPT)?.to_str().ok()?;
     accept.split(',').find_map(|clause| {

@@ -1,7 +1,7 @@
 //! Finds duplicate fields in a JSON body; a parsed object no longer shows them.
 //!
-//! One pass over the bytes, which keeps only the field names of the enclosing objects. It ignores invalid
-//! JSON: the parser of the body reports that.
+//! The search is one pass over the bytes, and keeps only the field names of the enclosing objects. It ignores
+//! invalid JSON: the parser of the body reports that.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -60,7 +60,7 @@ impl Link<'_> {
     }
 }
 
-/// The position of the next value.
+/// The position of the next value, and the duplicates that are found so far.
 struct Place<'p, 'f> {
     parent: Option<&'p Link<'p>>,
     step: Step<'p>,

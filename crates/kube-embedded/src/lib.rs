@@ -1,7 +1,7 @@
 //! A Kubernetes API in this process: a `tower::Service` over one SQLite file.
 //!
-//! [`Embedded::client`] returns a `kube::Client` for it. The conformance suite runs the same cases against this
-//! API and against a real kube-apiserver. The API serves one user and runs no pods. It has no RBAC: only the
+//! [`Embedded::client`] returns a `kube::Client` of this API. The conformance suite runs the same cases against
+//! this API and against a real kube-apiserver. The API serves one user and runs no pods. It has no RBAC: only the
 //! admission policies in the store refuse a write.
 //!
 //! The caller passes in its kinds, admission policies, stamps and clock ([`Setup`]). The objects of some kinds
@@ -68,7 +68,7 @@ pub struct Embedded {
 /// The clock that gives the time of a write.
 pub type Clock = Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
 
-/// The user that the server takes the caller for.
+/// The user in whose name the server executes a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// The user name.
@@ -87,7 +87,7 @@ pub struct Shared {
     work: Arc<tokio::sync::Notify>,
     stamps: Arc<[Stamp]>,
     clock: Clock,
-    /// The place of the objects that live outside the store.
+    /// The source of the objects that live outside the store; None if all objects are in the store.
     origin: Option<Arc<dyn Origin>>,
 }
 
@@ -95,7 +95,7 @@ pub struct Shared {
 pub struct Opening {
     embedded: Embedded,
     setup: Setup,
-    /// The objects of the setup, if the store does not contain them in this form.
+    /// The objects of the setup; None if they are already installed in the store.
     missing: Option<Vec<Value>>,
 }
 
@@ -112,7 +112,7 @@ impl Embedded {
         Self::start(Store::open_readonly, path, user, &Setup::default(), None).await
     }
 
-    /// Opens or creates the file, without installing anything.
+    /// Opens or creates the file, but does not apply the objects of the setup; [`Opening::finish`] does that.
     pub async fn begin(
         path: &Path,
         user: &str,
@@ -203,12 +203,13 @@ impl Embedded {
 }
 
 impl Opening {
-    /// Returns the API; its objects may be missing.
+    /// Returns the API. Before [`finish`](Self::finish), the objects of the setup may be missing from it.
     pub fn embedded(&self) -> &Embedded {
         &self.embedded
     }
 
-    /// Tells whether the store has other objects than the setup, or none.
+    /// Returns whether the objects of this setup are not installed in the store: it has the objects of another
+    /// setup, or none.
     pub fn is_outdated(&self) -> bool {
         self.missing.is_some()
     }
@@ -270,7 +271,7 @@ impl Shared {
         self.catalog_since(newest).await
     }
 
-    /// Returns the catalog of a revision or a later one.
+    /// Returns a catalog that is as new as a revision, or newer.
     async fn catalog_since(&self, revision: sqlite::Revision) -> Result<Arc<Catalog>, Failure> {
         let known = self.known();
         if known.revision >= revision {
@@ -291,7 +292,8 @@ impl Shared {
 
     /// Builds the catalog from the store.
     async fn refresh(&self) -> Result<Arc<Catalog>, Failure> {
-        // The head is read first: the next request sees a change that happens now.
+        // The revision is read before the definitions, so that the next request sees a change that happens during
+        // this function.
         let revision = self.store.newest().await.map_err(Failure::from)?;
         let definitions = self.all(DEFINITIONS).await?;
         let policies = self.all(POLICIES).await?;
@@ -315,7 +317,7 @@ impl Shared {
         Ok(built)
     }
 
-    /// All objects of a small resource, in their stored version.
+    /// Returns all objects of a small resource, in their stored version.
     async fn all(&self, resource: &str) -> Result<Vec<Value>, Failure> {
         let (mut found, mut is_damaged) = (Vec::new(), false);
         self.each(resource, true, |row| {
@@ -323,7 +325,7 @@ impl Shared {
                 serde_json::from_slice::<Map<String, Value>>(&row.meta),
                 serde_json::from_slice::<Map<String, Value>>(&row.rest),
             ) else {
-                // JSON of another shape is left out; a request for its object reports it.
+                // JSON that is not an object is left out here; a request for this object reports the damage.
                 let is_json =
                     |text: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok();
                 is_damaged |= !is_json(&row.meta) || !is_json(&row.rest);
@@ -336,7 +338,7 @@ impl Shared {
         })
         .await?;
         match is_damaged {
-            // Without a definition, the server would not have the kind.
+            // The catalog would lack the kind of a definition that cannot be read, so this is an error.
             true => Err(Failure::from(StoreError::Damaged {
                 path: self.store.path().to_owned(),
                 damage: sqlite::Damage::Corrupt,

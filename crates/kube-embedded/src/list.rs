@@ -130,7 +130,7 @@ fn builtin_fields(resource: &Resource) -> &'static [&'static str] {
 }
 
 impl Shared {
-    /// GET of one object.
+    /// Answers GET of one object.
     pub(super) async fn get(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
         let version = &call.options.resource_version;
         if !version.is_empty() && version.parse::<Revision>().is_err() {
@@ -160,7 +160,7 @@ impl Shared {
         })
     }
 
-    /// GET of a list.
+    /// Answers GET of a list.
     pub(super) async fn list(
         self: &Arc<Self>,
         resource: Arc<Resource>,
@@ -377,7 +377,7 @@ impl Listing {
 
 const EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
-/// A continue token: the revision (None for the newest state), and the last key of the page.
+/// Builds a continue token: the revision (None for the newest state), and the last key of the page.
 fn token(revision: Option<Revision>, namespace: &str, name: &str) -> String {
     let token = json!({"rv": revision, "ns": namespace, "name": name});
     BASE64_STANDARD_NO_PAD.encode(token.to_string())
@@ -410,7 +410,7 @@ fn place(text: &str) -> Result<Start, Failure> {
 
 type Start = (Option<Revision>, Option<(String, String)>);
 
-/// The start of a list: the newest state, an exact older revision, or the end of the previous page.
+/// Returns the start of a list: the newest state, an exact older revision, or the end of the previous page.
 fn start(call: &Call) -> Result<Start, Failure> {
     let options = &call.options;
     let version: Option<Revision> = match options.resource_version.as_str() {
@@ -469,7 +469,7 @@ pub(super) fn parse_version(text: &str) -> Result<Revision, Failure> {
     })
 }
 
-/// The failure for a resourceVersion that is not a number.
+/// Builds the failure for a resourceVersion that is not a number.
 pub(super) fn invalid_version(text: &str) -> Failure {
     Failure::other(
         500,

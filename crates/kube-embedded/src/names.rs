@@ -5,10 +5,10 @@ use serde_json::Value;
 
 use super::status::Cause;
 
-/// The limit for all annotations of one object together.
+/// The largest size of all annotations of one object together, in bytes.
 const ANNOTATION_BYTES: usize = 256 << 10;
 
-/// The rule for the names of a resource.
+/// Returns the rule for the names of the objects of a resource.
 pub fn form_of(group: &str, plural: &str) -> Form {
     match (group, plural) {
         ("", "namespaces") => Form::Label,
@@ -18,7 +18,8 @@ pub fn form_of(group: &str, plural: &str) -> Form {
     }
 }
 
-/// The finalizers without a domain, with their indexes; such a name may collide with another controller's.
+/// Returns the finalizers without a domain, with their indexes. Such a name may collide with a finalizer of
+/// another controller.
 pub fn plain_finalizers(metadata: &Value) -> impl Iterator<Item = (usize, &str)> {
     const STANDARD: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
     let list = metadata["finalizers"].as_array().into_iter().flatten();

@@ -17,7 +17,7 @@ use super::status::Failure;
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const SCHEMAS: &str = "#/components/schemas/";
 
-/// `/openapi/v3`.
+/// Answers `/openapi/v3`.
 pub(super) fn index(catalog: &Catalog) -> Answer {
     let mut paths = Map::new();
     for (group, versions) in catalog.groups() {
@@ -36,7 +36,7 @@ pub(super) fn index(catalog: &Catalog) -> Answer {
     Answer::json(200, json!({"paths": paths}))
 }
 
-/// `/openapi/v3/{path}`.
+/// Answers `/openapi/v3/{path}`.
 pub(super) fn document(catalog: &Catalog, group: &str, version: &str) -> Result<Answer, Failure> {
     match catalog.of_version(group, version).next() {
         Some(_) => Ok(Answer::json(200, spec(catalog, group, version))),
@@ -44,7 +44,7 @@ pub(super) fn document(catalog: &Catalog, group: &str, version: &str) -> Result<
     }
 }
 
-/// `/openapi/v2`: only the types, in the older format.
+/// Answers `/openapi/v2`: only the types, in the older format.
 ///
 /// The protobuf form, which kubectl requests before it sends a `kind: List`, is an empty document: kubectl
 /// leaves the checks of undefined kinds to the server.
@@ -209,7 +209,7 @@ fn custom_schema(resource: &Resource, openapi: &Value) -> Value {
     schema
 }
 
-/// Adds the operations of a resource, where clients look for its parameters.
+/// Adds the operations of a resource, because clients look in them for the parameters of requests.
 fn add_paths(resource: &Resource, paths: &mut Map<String, Value>) {
     let version = api_version(&resource.subject.group, &resource.version);
     let root = match resource.subject.group.as_str() {

@@ -13,7 +13,7 @@ use super::status::Failure;
 ///
 /// The API checks a write (schema, rules, admission policies) before it calls the origin.
 pub trait Origin: Send + Sync {
-    /// Tells whether the objects of a resource live here.
+    /// Returns whether the objects of a resource live in this origin.
     fn has(&self, resource: &Resource) -> bool;
 
     /// Fills the cache with the objects that a request needs. The API calls it before each request for a

@@ -6,7 +6,7 @@ use percent_encoding::percent_decode_str;
 
 use super::status::Failure;
 
-/// The destination of a path.
+/// The meaning of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
     /// A resource, one of its objects, or a part of that object.
@@ -29,7 +29,7 @@ pub enum Route {
     OpenApi(String, String),
     /// `/healthz`, `/livez`, `/readyz`.
     Health,
-    /// No path that this server serves.
+    /// A path that this server does not serve.
     Unknown,
 }
 
@@ -103,7 +103,7 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Route {
     })
 }
 
-/// How a client wants fields to be treated that are not in the schema.
+/// The treatment of fields that are not in the schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldValidation {
     /// Drop unknown fields silently.
@@ -130,7 +130,7 @@ pub struct Options {
     pub continue_token: String,
     /// The revision to read at or to watch from.
     pub resource_version: String,
-    /// Whether that revision is exact or a minimum (`Exact`, `NotOlderThan`).
+    /// Whether `resource_version` is exact or a minimum (`Exact`, `NotOlderThan`).
     pub resource_version_match: String,
     /// Whether the watch sends bookmarks: events that contain only the current revision.
     pub bookmarks: bool,
@@ -148,11 +148,11 @@ pub struct Options {
     pub force: bool,
     /// How to treat dependents.
     pub propagation_policy: Option<String>,
-    /// An older form of `propagationPolicy=Orphan`.
+    /// The value of `orphanDependents`, an older form of `propagationPolicy=Orphan`.
     pub orphan_dependents: Option<bool>,
     /// The number of seconds that a graceful deletion may take.
     pub grace_period_seconds: Option<i64>,
-    /// `pretty=true`.
+    /// Whether the query has `pretty=true`.
     pub pretty: bool,
     /// How much of each object the rows of a Table contain.
     pub include_object: String,
@@ -228,7 +228,8 @@ pub fn options(method: &http::Method, query: &str) -> Result<Options, Failure> {
     })
 }
 
-/// Every value except a clear false is true, as in Kubernetes' own conversion.
+/// Parses a boolean option. A missing option is false. Every value except `false`, `False`, `FALSE` and `0` is
+/// true, as in Kubernetes.
 fn flag(found: &HashMap<String, String>, name: &str) -> bool {
     match found.get(name).map(String::as_str) {
         None => false,

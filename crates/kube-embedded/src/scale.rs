@@ -13,7 +13,7 @@ use super::status::{Cause, Failure};
 pub(super) const MOST_STEPS: usize = 32;
 
 impl Shared {
-    /// GET of `/scale`.
+    /// Answers GET of `/scale`.
     pub(super) async fn get_scale(
         &self,
         resource: &Resource,
@@ -23,7 +23,7 @@ impl Shared {
         Ok(Answer::json(200, view(resource, &object)))
     }
 
-    /// PUT or PATCH of `/scale`.
+    /// Answers PUT or PATCH of `/scale`.
     pub(super) async fn set_scale(
         &self,
         resource: &Resource,
@@ -53,7 +53,8 @@ impl Shared {
             if replicas < 0 && resource.custom.is_none() {
                 return Err(below_zero(resource, meta(old, "name"), replicas));
             }
-            // A replica count without an owner stays without one: its Scale has no managedFields.
+            // If nobody owns the replica count, this write does not make the writer its owner: its Scale has no
+            // managedFields.
             let untracked = !is_owned(old, &places.replicas);
             let draft = object::update(resource, old, object, Part::Scale, &call.writer, untracked);
             draft.map(|mut draft| {
@@ -168,7 +169,7 @@ pub(super) fn is_place(path: &str, below: &str) -> bool {
         && path.split('.').count() <= MOST_STEPS
 }
 
-/// The value at a dotted path such as `.spec.replicas`; null if there is none.
+/// Returns the value at a dotted path such as `.spec.replicas`; null if there is none.
 pub(super) fn at<'a>(object: &'a Value, path: &str) -> &'a Value {
     let mut value = object;
     for part in path.split('.').filter(|part| !part.is_empty()) {

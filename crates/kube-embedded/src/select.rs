@@ -28,7 +28,7 @@ fn message(text: &str, Mistake { at, kind }: Mistake) -> String {
     format!("unable to parse requirement: {why}")
 }
 
-/// The sign or the word at the start of a text.
+/// Returns the sign or the word at the start of a text.
 fn first_token(text: &str) -> &str {
     const SIGNS: [&str; 9] = ["!=", "==", "=", "!", ",", "(", ")", ">", "<"];
     let text = text.trim_start();
@@ -70,7 +70,7 @@ impl Fields {
         self.0.is_empty()
     }
 
-    /// The names of the fields in the selector.
+    /// Returns the names of the fields in the selector.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(field, _, _)| field.as_str())
     }
@@ -80,7 +80,7 @@ impl Fields {
         self.names().all(|field| field.starts_with("metadata."))
     }
 
-    /// The name of the only object that can match, if the selector contains it.
+    /// Returns the name of the only object that can match; None if the selector does not require a name.
     pub fn name(&self) -> Option<&str> {
         self.0
             .iter()

@@ -313,12 +313,12 @@ fn from_protobuf(body: &[u8]) -> Result<Bytes, Failure> {
     }
 }
 
-/// The current time, in the format of metadata.
+/// Formats a time as metadata shows it.
 pub(super) fn dated(at: jiff::Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// The answer for an unknown path: a Status in the built-in groups, a plain text page otherwise.
+/// Returns the answer for an unknown path: a Status in the built-in groups, a plain text page otherwise.
 fn nowhere(group: &str) -> Result<Answer, Failure> {
     match super::builtin::resources()
         .iter()
@@ -329,7 +329,7 @@ fn nowhere(group: &str) -> Result<Answer, Failure> {
     }
 }
 
-/// The verb of a request for a resource.
+/// Returns the verb of a request for a resource.
 fn verb_of(call: &Call) -> &'static str {
     match (call.method.as_str(), call.target.name.is_some()) {
         ("GET" | "HEAD", _) if call.options.watch => "watch",
@@ -344,7 +344,7 @@ fn verb_of(call: &Call) -> &'static str {
     }
 }
 
-/// The 404 page that a real server sends for unknown paths, instead of a Status.
+/// Returns the 404 page that a real server sends for unknown paths, instead of a Status.
 fn no_such_page() -> Answer {
     Answer {
         code: 404,

@@ -26,7 +26,7 @@ pub struct Setup {
 }
 
 impl Default for Setup {
-    /// No objects, no stamps, the clock of the system.
+    /// Returns a setup without objects and stamps, with the clock of the system.
     fn default() -> Self {
         Self {
             manager: "kube-embedded".to_owned(),
@@ -70,9 +70,9 @@ impl Objects {
         Self::lazy(digest, move || Ok(objects.clone()))
     }
 
-    /// Takes a function that makes the objects. Most opens do not call it: a store keeps the digest of its
-    /// objects, and the function is called for a store with another digest. So the digest has to change when
-    /// an object changes; [`digest`] computes one.
+    /// Takes a function that makes the objects. A store keeps the digest of its objects, and the function is
+    /// called only for a store with another digest. So the digest has to change when an object changes; [`digest`]
+    /// computes a digest.
     pub fn lazy(
         digest: u64,
         make: impl Fn() -> Result<Vec<Value>, String> + Send + Sync + 'static,
@@ -102,7 +102,7 @@ pub(super) fn is_definition(object: &&Value) -> bool {
 }
 
 impl Embedded {
-    /// Returns the objects of the setup if the store does not contain them in this form.
+    /// Returns the objects of the setup; None if they are already installed in the store.
     pub(super) async fn missing(&self, objects: &Objects) -> Result<Option<Vec<Value>>, Failure> {
         match self.shared.store.installed().await? == objects.digest {
             true => Ok(None),
@@ -118,7 +118,7 @@ impl Embedded {
         let kinds = objects.iter().filter(is_definition);
         let first = namespaces.iter().chain(kinds);
         try_join_all(first.map(|object| self.apply(object, &setup.manager))).await?;
-        // An admission policy may name the kinds.
+        // The kinds are applied before the other objects, because an admission policy may name the kinds.
         let others = objects.iter().filter(|object| !is_definition(object));
         try_join_all(others.map(|object| self.apply(object, &setup.manager))).await?;
         let store = &self.shared.store;

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-/// The begin of the message of a failed server.
+/// The start of the message of an internal error.
 pub(super) const INTERNAL: &str = "Internal error occurred: ";
 
 /// The resource that a failure is about.
@@ -18,7 +18,7 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// The options of a request as a subject: invalid options are refused like objects.
+    /// Returns a subject for the options of a request, because invalid options are refused like invalid objects.
     pub fn options(kind: &str) -> Subject {
         Subject {
             group: "meta.k8s.io".into(),
@@ -27,7 +27,7 @@ impl Subject {
         }
     }
 
-    /// The options of a request with this method.
+    /// Returns the subject for the options of a request with this method.
     pub fn options_of(method: &http::Method) -> Subject {
         Subject::options(match *method {
             http::Method::PUT => "UpdateOptions",
@@ -37,7 +37,7 @@ impl Subject {
         })
     }
 
-    /// `Kind.group`, or `Kind` alone in the core group.
+    /// Returns `Kind.group`, or `Kind` alone in the core group.
     pub fn qualified_kind(&self) -> String {
         qualified(&self.kind, &self.group)
     }
@@ -47,7 +47,7 @@ impl Subject {
     }
 }
 
-/// `plural.group`, or `plural` alone in the core group.
+/// Returns `name.group`, or `name` alone in the core group.
 pub fn qualified(name: &str, group: &str) -> String {
     match group {
         "" => name.to_owned(),
@@ -77,7 +77,8 @@ pub struct Failure {
     pub message: String,
     /// The object and the causes, for `status.details`.
     pub details: Option<Value>,
-    /// A continue token with which a list can go on, on the newest state.
+    /// The token with which the client can continue an expired list on the newest state; None for all other
+    /// failures.
     pub resume: Option<String>,
 }
 
@@ -309,12 +310,12 @@ impl Failure {
         self
     }
 
-    /// The HTTP status.
+    /// Returns the HTTP status.
     pub fn status_code(&self) -> StatusCode {
         StatusCode::from_u16(self.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// The `Status` object.
+    /// Returns the `Status` object.
     pub fn to_json(&self) -> Value {
         let mut status = json!({
             "kind": "Status",

@@ -21,11 +21,12 @@ use super::{Shared, encode, table};
 const BOOKMARK: Duration = Duration::from_secs(20);
 /// The default lifetime of a stream, so that clients list again from time to time.
 const DEFAULT_LIFE: Duration = Duration::from_secs(3000);
-/// The longest lifetime of a stream, because the clock cannot represent any requested time.
+/// The longest lifetime of a stream. It is limited because the clock cannot represent every time that a client may
+/// request.
 const LONGEST_LIFE: Duration = Duration::from_secs(24 * 3600);
 
 impl Shared {
-    /// GET with `watch=true`.
+    /// Answers GET with `watch=true`.
     pub(super) async fn watch(
         self: &Arc<Self>,
         resource: Arc<Resource>,
@@ -135,7 +136,8 @@ struct Watching {
     bookmarks: bool,
     next_bookmark: Instant,
     told: Revision,
-    /// Whether the log has been read once; from then on, only changes of this resource matter.
+    /// Whether the log has been read at least once. After that, only a change of this resource makes the stream
+    /// read the log again.
     asked: bool,
     /// Whether the log continues after the part that has been read.
     more: bool,
@@ -158,7 +160,7 @@ impl Watching {
             .await
     }
 
-    /// The next bytes of the stream; None at its end.
+    /// Returns the next bytes of the stream; None at its end.
     async fn next(&mut self) -> Option<Vec<u8>> {
         loop {
             if self.over {
@@ -191,7 +193,7 @@ impl Watching {
                 moved = self.head.changed() => moved.ok()?,
                 () = tokio::time::sleep_until(self.ends) => {
                     self.over = true;
-                    // A last bookmark lets the client continue from here.
+                    // A last bookmark lets the client continue from this revision.
                     return self.bookmarks.then(|| Some(self.bookmark(false)));
                 }
                 () = tokio::time::sleep_until(self.next_bookmark), if self.bookmarks => {

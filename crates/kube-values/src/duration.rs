@@ -8,12 +8,12 @@ const SECOND: i128 = 1_000_000_000;
 struct Term<'t> {
     number: &'t str,
     unit: &'t str,
-    /// A part smaller than a nanosecond is cut off.
+    /// The value in nanoseconds; a part smaller than a nanosecond is cut off.
     nanos: i128,
 }
 
-/// Reads a duration as Go does: with a sign, and `0` without a unit. Returns nanoseconds; `None` if the text is no
-/// duration or too long for 64 bits.
+/// Reads a duration as Go does: it may have a sign, and `0` needs no unit. Returns nanoseconds; `None` if the text
+/// is not a duration or too long for 64 bits.
 pub fn parse(text: &str) -> Option<i64> {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let nanos = match unsigned {
@@ -27,8 +27,8 @@ pub fn parse(text: &str) -> Option<i64> {
     i64::try_from(if text.starts_with('-') { -nanos } else { nanos }).ok()
 }
 
-/// Reads a duration as people write it: also in days (`30d`), without a sign, and every number begins and ends with
-/// a digit.
+/// Reads a duration as people write it: also in days (`30d`), but without a sign, and each number must begin and
+/// end with a digit.
 pub fn with_days(text: &str) -> Option<Duration> {
     if text == "0" {
         return Some(Duration::ZERO);
@@ -47,7 +47,8 @@ pub fn with_days(text: &str) -> Option<Duration> {
 
 /// Splits a duration without a sign into its terms; `None` if one of them is wrong, or there are none.
 fn terms(text: &str) -> Option<Vec<Term<'_>>> {
-    /// More characters than any useful duration has; the sum of the terms cannot overflow.
+    /// The longest text in bytes: longer than any useful duration, and so short that the sum of the terms cannot
+    /// overflow.
     const LONGEST: usize = 256;
     if text.is_empty() || text.len() > LONGEST {
         return None;

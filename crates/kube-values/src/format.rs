@@ -129,7 +129,8 @@ fn is_ipv6(text: &str) -> bool {
     text.parse::<Ipv6Addr>().is_ok()
 }
 
-/// Splits the bits from an address; with the largest number of bits.
+/// Splits `ADDRESS/BITS` and returns the text after the slash with the number of bits of the address; None if the
+/// address is invalid.
 fn network(text: &str) -> Option<(&str, u8)> {
     let (address, bits) = text.split_once('/')?;
     match address.parse().ok()? {

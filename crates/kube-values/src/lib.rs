@@ -1,8 +1,8 @@
 //! The texts and numbers inside Kubernetes objects, with one parser each: quantities, durations, times, names,
 //! label selectors, string formats, and the limits of a schema.
 //!
-//! Pure functions without messages for users, except for the errors of [`name`], which are those of the API
-//! server. Where two callers need different rules, the difference is a parameter.
+//! The functions are pure. They return no messages for users, except for the errors of [`name`], which are those
+//! of the API server. Where two callers need different rules, the difference is a parameter.
 
 pub mod duration;
 pub mod format;

@@ -9,7 +9,7 @@ use serde_json::{Number, Value};
 pub struct Bound {
     /// The limit.
     pub limit: Number,
-    /// Whether the limit itself is outside.
+    /// Whether a number that is equal to the limit is refused.
     pub exclusive: bool,
 }
 
@@ -33,19 +33,19 @@ impl Bound {
 /// The limits of a count: of characters, items or keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// The smallest count.
+    /// The smallest allowed count; None if there is no minimum.
     pub least: Option<u64>,
-    /// The largest count.
+    /// The largest allowed count; None if there is no maximum.
     pub most: Option<u64>,
 }
 
 impl Count {
-    /// Returns the smallest count if a count is below it.
+    /// Returns the smallest allowed count if `count` is below it; None if `count` is large enough.
     pub fn above(&self, count: usize) -> Option<u64> {
         self.least.filter(|&least| (count as u64) < least)
     }
 
-    /// Returns the largest count if a count is above it.
+    /// Returns the largest allowed count if `count` is above it; None if `count` is small enough.
     pub fn below(&self, count: usize) -> Option<u64> {
         self.most.filter(|&most| count as u64 > most)
     }
@@ -82,7 +82,7 @@ pub fn is_same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Returns a float without a fraction as an integer of 64 bits.
+/// Returns a float without a fraction as an integer of 64 bits; None for other floats.
 pub fn whole(float: f64) -> Option<i64> {
     // Both limits are exact as floats; the upper one is the first number that is too large.
     let fits = float.fract() == 0.0 && (-(2f64.powi(63))..2f64.powi(63)).contains(&float);

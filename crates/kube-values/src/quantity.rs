@@ -53,7 +53,7 @@ pub struct Parts<'t> {
 }
 
 impl<'t> Parts<'t> {
-    /// Reads a quantity; `None` if the text is none.
+    /// Parses a quantity; `None` if the text is not a quantity.
     pub fn parse(text: &'t str) -> Option<Self> {
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         let (whole, rest) = digits(unsigned);
@@ -91,8 +91,8 @@ impl<'t> Parts<'t> {
         format!("{}{}", self.whole, self.fraction)
     }
 
-    /// Returns the amount in billionths; `None` if it is too large, about from 10^29 on. A binary quantity is at
-    /// most 2^63-1, as in Go.
+    /// Returns the amount in billionths; `None` if it is about 10^29 or larger. The amount of a binary quantity is
+    /// at most 2^63-1, as in Go.
     pub fn amount(&self) -> Option<i128> {
         let mut amount = self.unlimited()?;
         if self.format == Format::Binary {
@@ -101,7 +101,8 @@ impl<'t> Parts<'t> {
         Some(if self.negative { -amount } else { amount })
     }
 
-    /// Tells whether Kubernetes takes the quantity for an integer. `2000m` and `1.5Gi` are none.
+    /// Returns whether the notation of the quantity is an integer for Kubernetes. `2000m` and `1.5Gi` are not
+    /// integers.
     pub fn is_integer(&self) -> bool {
         let places = self.fraction.trim_end_matches('0').len();
         let is_whole = match self.format {

@@ -152,7 +152,7 @@ impl Selector {
         self.requirements.is_empty()
     }
 
-    /// Returns whether labels match: null, or a map of texts.
+    /// Returns whether the labels of an object (null, or a map of texts) meet all requirements.
     pub fn matches(&self, labels: &Value) -> bool {
         self.requirements
             .iter()
@@ -349,7 +349,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Reads `in (a, b)`; None if another word follows, or in a longer text no list.
+    /// Reads `in (a, b)`. Returns None if another word follows; in a part of a longer text also if no list follows
+    /// the word.
     fn set(&mut self, operator: &str, name: &str) -> Result<Option<Vec<String>>, Mistake> {
         let start = self.at;
         if self.word(&[]) != operator {

@@ -23,13 +23,13 @@ pub type Sides<T> = (Option<T>, Option<T>);
 /// The objects that differ, by namespace and name.
 #[derive(Debug)]
 pub struct Between {
-    /// The ReleasePins.
+    /// The ReleasePins that differ.
     pub pins: BTreeMap<Name, Sides<ReleasePinSpec>>,
-    /// The specs of releases.
+    /// The specs of the releases that differ.
     pub releases: BTreeMap<Name, Sides<Value>>,
     /// The marks of releases that have a mark on at least one side.
     pub marks: BTreeMap<Name, Sides<Noted>>,
-    /// The problems of files that are too large to read in the commit and mention our groups.
+    /// A problem for each file that mentions an API group of bowline and is too large to read in the commit.
     pub unread: Vec<String>,
 }
 

@@ -24,7 +24,7 @@ fn made(file: &Changed) -> Made {
 }
 
 impl Told {
-    /// Returns the commit that gives author and reason of a file's change.
+    /// Returns the commit that names the author and the reason of a file's change.
     pub(super) fn teller(&self, file: &Changed) -> &Arc<Commit> {
         if self.sides.is_empty() {
             return &self.commit;
@@ -54,8 +54,9 @@ pub(super) fn branch(commits: Vec<Commit>, head: Option<&str>) -> Vec<Told> {
     told.collect()
 }
 
-/// Takes the commits that a merge brought out of `left`: those that are reachable from the merge but not from
-/// its first parent. Older merges have already taken theirs.
+/// Removes from `left` the commits that came to the branch with a merge, and returns those that made a file change
+/// of the merge. Such a commit is reachable from the merge but not from its first parent. The commits of older
+/// merges are already removed.
 fn sides(
     merge: &Commit,
     left: &mut HashMap<String, (usize, Arc<Commit>)>,
@@ -68,7 +69,8 @@ fn sides(
             side.push((at, commit));
         }
     }
-    // The newest commit wins; a merge inside the side is used only if no other commit made the same change.
+    // The last commit in this order is used: the newest one, and a merge only if no other commit made the same
+    // change.
     side.sort_by_key(|(at, commit)| (commit.parents.len() < 2, Reverse(*at)));
     let wanted: HashSet<Made> = match side.is_empty() {
         true => HashSet::new(),

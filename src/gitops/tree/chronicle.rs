@@ -31,11 +31,12 @@ pub(super) struct News {
     head: Option<String>,
     /// The commits at which the log of a shallow clone ends.
     shallow: Option<String>,
-    /// Whether the log was read from the beginning, so that everything known of it is replaced.
+    /// Whether the log was read from the beginning. Then these commits replace everything that the index knows
+    /// from the log.
     anew: bool,
     /// The commits of the branch, oldest first.
     commits: Vec<Told>,
-    /// When files came to the branch, in seconds; only set if `anew`.
+    /// When files came to the branch, in seconds since 1970, by path; only set if `anew`.
     births: HashMap<String, i64>,
 }
 
@@ -48,7 +49,7 @@ pub(super) struct Entry {
     name: String,
     revision: i64,
     what: What,
-    /// Whether this clone lacks the parents of the commit: git then lists its whole tree as added.
+    /// Whether this clone lacks the parents of the commit: git then lists all files of the commit as added.
     cut: bool,
 }
 
@@ -57,7 +58,7 @@ pub(super) struct Entry {
 enum What {
     /// A change of a ReleasePin.
     Move(Box<Change>),
-    /// A change of a release: the commit, and the index of the deed in it.
+    /// A mark or a garbage collection of a release: the commit, and the index of this action in its `deeds`.
     Deed(Arc<Dealt>, usize),
 }
 
@@ -100,7 +101,7 @@ pub(super) fn spec(written: &Value) -> Value {
 pub(super) fn news(work: &WorkTree, index: &Index) -> Result<News, GitError> {
     let head = work.commit_of("HEAD")?;
     let shallow = work.shallow();
-    // If a shallow clone was deepened, the new commits are older than all known ones.
+    // If a shallow clone was deepened, the new commits are older than all known commits.
     let deepened = shallow != index.shallow;
     if head == index.head && !deepened {
         return Ok(News {
@@ -386,7 +387,7 @@ fn shared(entries: Vec<Entry>) -> Vec<Arc<Entry>> {
     entries.into_iter().map(Arc::new).collect()
 }
 
-/// The audit entry of a change of a ReleasePin, with the labels for selectors.
+/// Returns the audit entry of a change of a ReleasePin, with the labels for selectors.
 fn moved(change: &Change, revision: i64) -> (AuditEntrySpec, Value) {
     let spec = &change.after;
     let trailers = Trailers::of(&change.commit, spec).unwrap_or_default();

@@ -13,7 +13,7 @@ use super::read::letters;
 use super::{hidden, is_in};
 use crate::git::{Blob, GitError, WorkTree};
 
-/// A ReleasePin, or a patch of one, in a commit.
+/// A ReleasePin in a commit, or a patch of a ReleasePin in a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommittedPin {
     /// The namespace in the file; empty if the file names none.
@@ -52,7 +52,7 @@ pub fn committed_pins(work: &WorkTree, commit: &str) -> Result<CommittedPins, Gi
             Blob::TooLarge { has_word, .. } if !has_word && !files::is_kustomization(path) => {
                 Ok(Vec::new())
             }
-            // git lists a file that this clone does not have.
+            // A missing blob belongs to a file that git lists but whose content this clone does not have.
             Blob::TooLarge { .. } | Blob::Missing => Err(Unreadable),
         };
         match read {
@@ -85,7 +85,7 @@ fn pins(path: &str, bytes: &[u8], template: bool) -> Result<Vec<CommittedPin>, U
     }
     let values = match values(bytes) {
         Ok(values) => values,
-        // Many other JSON files may mention our group.
+        // Many other JSON files may mention an API group of bowline.
         Err(_) if files::is_json(path) && !has("apiVersion") => Vec::new(),
         Err(error) if kustomization || names_us(bytes) => return Err(error),
         Err(_) => Vec::new(),

@@ -26,7 +26,7 @@ pub enum Wish {
     },
     /// A new object.
     New {
-        /// `{group}/{plural}`.
+        /// The resource of the object, as `{group}/{plural}`.
         resource: String,
         /// The object.
         document: Value,
@@ -62,7 +62,7 @@ pub enum EditsError {
         kind: String,
         /// The file.
         path: String,
-        /// The reason why bowline would not see it.
+        /// The reason why bowline would not see the object.
         why: String,
     },
     /// The object is in two places, and other tools apply both.
@@ -98,7 +98,7 @@ pub enum EditsError {
 }
 
 impl EditsError {
-    /// A hint what the user can do; None if there is none.
+    /// Returns a hint for the user; None if there is none.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NoPlace { .. } => Some(
@@ -180,7 +180,8 @@ impl Tree {
                 Wish::Remove { place } => removed.push(place),
             }
         }
-        // From the last to the first, so that the indexes of the others stay valid.
+        // The documents are removed from the last to the first, so that the indexes of the remaining ones stay
+        // valid.
         removed.sort_by_key(|place| std::cmp::Reverse((place.document, &place.items)));
         for place in removed {
             self.is_there_once(&index, place)?;
@@ -203,7 +204,8 @@ impl Tree {
         Ok(edits.filter(|edit| edit.before != edit.after).collect())
     }
 
-    /// Refuses to change an object that is in two places: other tools apply both, and the other one may win.
+    /// Refuses to change an object that is in two places: other tools apply both, and the unchanged one may become
+    /// effective.
     fn is_there_once(&self, index: &Index, place: &Place) -> Result<(), EditsError> {
         let here = index.files.get(&place.path);
         let mut here = here.into_iter().flat_map(|known| &known.objects);
@@ -269,7 +271,7 @@ impl Tree {
         }
     }
 
-    /// Returns the reason why bowline would not see a new object in a file; None if it would.
+    /// Returns the reason why bowline would not see a new object in a file; None if bowline would see it.
     fn hides(&self, path: &str) -> Result<Option<String>, EditsError> {
         let index = self.index();
         let (patches, _) = kustomize::named(&index.files);
@@ -332,11 +334,12 @@ impl Tree {
     }
 }
 
-/// The reason why a JSON file takes no second object.
+/// The reason why a JSON file cannot contain a second object.
 const ONE_JSON: &str = "which is a JSON file with one object";
 
 impl Tree {
-    /// Returns whether the files of a resource's objects contain the namespace.
+    /// Returns whether the existing objects of a resource name their namespaces in their files. If there are none,
+    /// the objects of other resources decide.
     pub fn says_namespaces(&self, resource: &str) -> bool {
         let index = self.index();
         let objects = || index.files.values().flat_map(|known| &known.objects);

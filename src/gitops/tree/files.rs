@@ -1,7 +1,7 @@
 //! The files of a work tree that bowline reads: manifests and templates.
 //!
-//! Manifests are YAML and JSON files, by their extension in any case. Other tools make manifests from
-//! templates: bowline only checks whether a template makes ReleasePins.
+//! A file is a manifest if its extension is one of YAML or JSON, in upper or lower case. Other tools make
+//! manifests from templates: bowline only checks whether a template makes ReleasePins.
 
 use std::collections::BTreeSet;
 

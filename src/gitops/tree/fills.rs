@@ -62,7 +62,8 @@ pub(super) fn fill(
     }
 }
 
-/// The revision of a ReleasePin: the newest of the log, or the next one if the file has uncommitted changes.
+/// Returns the revision of a ReleasePin: the newest one in the log, or the next one if the file has uncommitted
+/// changes.
 fn revision(recorded: Option<&Recorded>, spec: &Value) -> i64 {
     match recorded {
         None => 1,
@@ -71,7 +72,7 @@ fn revision(recorded: Option<&Recorded>, spec: &Value) -> i64 {
     }
 }
 
-/// The status of a ReleasePin in a cluster, with the generation of the repository: `observedGeneration` is
+/// Returns the status of a ReleasePin in a cluster, with the generation of the repository. `observedGeneration` is
 /// set only if the cluster has the same spec as the file.
 fn beside(said: &Value, spec: &Value, generation: i64) -> Value {
     let mut status = said["status"].clone();
@@ -82,8 +83,8 @@ fn beside(said: &Value, spec: &Value, generation: i64) -> Value {
         true => fields.insert("observedGeneration".into(), generation.into()),
         false => fields.remove("observedGeneration"),
     };
-    // The generations of the cluster differ from ours: its outcomes are numbered in order, up to the current
-    // generation.
+    // The cluster and the repository count generations differently, so the outcomes of the cluster are numbered
+    // again: in order, up to the generation of the repository.
     if let Some(outcomes) = fields.get_mut("outcomes").and_then(Value::as_array_mut) {
         let count = i64::try_from(outcomes.len()).unwrap_or_default();
         for (at, outcome) in (0..).zip(outcomes.iter_mut()) {

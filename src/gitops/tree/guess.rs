@@ -16,7 +16,7 @@ static FIELD: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&text).ok()
 });
 
-/// Finds the ReleasePins of a text. A document without a component or an environment has none.
+/// Finds the ReleasePins of a text. A document without a component or an environment gives no result.
 pub(super) fn pins(text: &str) -> Vec<LeftOutPin> {
     let documents = bounded_yaml::split(text.as_bytes()).into_iter();
     let documents = documents.filter_map(|document| std::str::from_utf8(document).ok());
@@ -26,7 +26,7 @@ pub(super) fn pins(text: &str) -> Vec<LeftOutPin> {
 
 fn pin(document: &str) -> Option<LeftOutPin> {
     let fields = FIELD.as_ref()?;
-    // The first value counts: the second `name` is that of the release.
+    // The first value is used: the second `name` is the name of the release.
     let find = |word: &str| {
         let mut found = fields.captures_iter(document);
         let found = found.find(|found| found.get(1).is_some_and(|own| own.as_str() == word))?;

@@ -12,12 +12,12 @@ use crate::api::labels;
 /// The kind that names releases.
 const PIN: &str = "ReleasePin";
 
-/// Returns the problem of an object that bowline does not serve; None if it has none.
+/// Returns the problem of an object that bowline does not serve; None if there is no problem.
 pub(super) fn problem(value: &Value) -> Option<String> {
     let said = |field: &str| value[field].as_str().filter(|text| !text.is_empty());
     if let Some(version) = said("apiVersion").filter(|version| is_of_us(version)) {
         return match said("kind") {
-            // The audit trail of a repository is its log.
+            // The audit trail of a repository is its log, so AuditEntries in files are ignored.
             Some("AuditEntry") => None,
             Some(kind) => Some(format!(
                 "bowline does not know the kind {kind} of {version}; correct apiVersion and kind, or move the file out of the directory that --repo names"
@@ -72,7 +72,7 @@ fn touches_release(patch: &Value) -> bool {
 /// The hidden content of an object of another kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
-    /// A ReleasePin, or a text with one.
+    /// A ReleasePin, or a text that contains a ReleasePin.
     Object,
     /// A patch of ReleasePins.
     Patch,
@@ -134,7 +134,7 @@ fn patches_pins(within: &str, value: &Value) -> Option<bool> {
 fn selects_pins(selector: &Value) -> bool {
     let said = |field: &str| selector[field].as_str().filter(|text| !text.is_empty());
     let admits = |field: &str, word: &str| {
-        // Kustomize matches it as a regular expression against the whole word.
+        // Kustomize matches the text of this field as a regular expression against the whole word.
         let expression = |text| Regex::new(&format!("^(?:{text})$"));
         said(field).is_none_or(|text| expression(text).map_or(true, |own| own.is_match(word)))
     };

@@ -1,4 +1,5 @@
-//! The identity of objects in files: their kinds, uids and namespaces, and which texts can contain objects of ours.
+//! The identity of objects in files: their kinds, uids and namespaces, and the texts that can contain objects of
+//! bowline.
 
 use memchr::memmem;
 use sha2::{Digest, Sha256};
@@ -12,7 +13,7 @@ pub(super) const RELEASES: &str = "openchoreo.dev/releases";
 /// The resource of audit entries.
 pub(super) const ENTRIES: &str = "bowline.dev/auditentries";
 
-/// The uid of an object, computed from its key, so that it is the same in every clone.
+/// Returns the uid of an object. It is computed from the key of the object, so that it is the same in every clone.
 pub(super) fn uid(resource: &str, namespace: &str, name: &str) -> String {
     let hash = hash(format!("{resource}\0{namespace}\0{name}").as_bytes());
     let part = |from: usize, to: usize| hash.get(from..to).unwrap_or_default().to_owned();
@@ -34,18 +35,18 @@ pub(super) fn or_else<'n>(own: &'n str, namespace: &'n str) -> &'n str {
     }
 }
 
-/// The key of a ReleasePin in the index.
+/// Returns the key of a ReleasePin in the index.
 pub(super) fn pin_key(namespace: &str, name: &str) -> String {
     format!("{namespace}/{name}")
 }
 
-/// Returns whether an apiVersion belongs to one of our groups.
+/// Returns whether an apiVersion belongs to one of bowline's API groups ([`labels::GROUPS`]).
 pub(super) fn is_of_us(version: &str) -> bool {
     let group = version.split('/').next().unwrap_or_default();
     labels::GROUPS.contains(&group)
 }
 
-/// Returns whether a text can contain objects of bowline.
+/// Returns whether a text mentions an API group of bowline, so that it can contain objects of bowline.
 pub(super) fn names_us(bytes: &[u8]) -> bool {
     let mut groups = labels::GROUPS.iter();
     groups.any(|group| memmem::find(bytes, group.as_bytes()).is_some())

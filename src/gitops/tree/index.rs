@@ -1,4 +1,5 @@
-//! The index of a work tree, a file beside the store: bowline reads only changed files again.
+//! The index of a work tree: a file next to the store with the known state of every file, so that bowline reads
+//! only changed files again.
 //!
 //! The index can always be deleted: without an index, or with one of another version, bowline reads
 //! everything.
@@ -16,7 +17,8 @@ use super::chronicle::Entry;
 use super::identity::PINS;
 use super::stat::Stat;
 
-/// Incremented when the content of the index, or the way files are read, changes its meaning.
+/// The version of the index. It is incremented when the meaning of the content changes, or the way in which files
+/// are read.
 const VERSION: u32 = 8;
 
 /// The known state of a work tree.
@@ -27,11 +29,11 @@ pub(super) struct Index {
     pub(super) files: BTreeMap<String, Known>,
     /// The commit up to which the log was read.
     pub(super) head: Option<String>,
-    /// The commits at which the log of a shallow clone ended at that time.
+    /// The commits at which the log of a shallow clone ended when the log was read.
     pub(super) shallow: Option<String>,
-    /// When files came to the branch, in seconds, by path.
+    /// When files came to the branch, in seconds since 1970, by path.
     pub(super) births: HashMap<String, i64>,
-    /// When each object came to the branch, for files with several documents, by path.
+    /// For files with several documents, when each object came to the branch, by path.
     pub(super) births_of_each: BTreeMap<String, Births>,
     /// The history of each ReleasePin, by namespace and name.
     pub(super) pins: BTreeMap<String, Recorded>,
@@ -39,7 +41,7 @@ pub(super) struct Index {
     pub(super) files_of_pins: BTreeMap<String, BTreeSet<String>>,
     /// The number of the newest audit entry of each component's releases, by namespace and name.
     pub(super) components: BTreeMap<String, i64>,
-    /// The namespace of objects that name none.
+    /// The namespace of objects that name no namespace.
     pub(super) namespace: String,
     /// The newest revision of the store when the index was written.
     pub(super) revision: Revision,
@@ -63,7 +65,7 @@ pub(super) struct Index {
 /// The history of a ReleasePin.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Recorded {
-    /// The number of its revisions.
+    /// The number of revisions of the ReleasePin.
     pub(super) revisions: i64,
     /// The spec of the ReleasePin in the last revision; null if the ReleasePin was removed.
     pub(super) spec: Value,
@@ -75,27 +77,29 @@ pub(super) struct Recorded {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Known {
     pub(super) stat: Stat,
-    /// The SHA-256 of its content; for a file that is not checked out, its blob id.
+    /// The SHA-256 of the content of the file; for a file that is not checked out, its blob id.
     pub(super) hash: String,
-    /// The number of its documents, including foreign ones; 0 if it was not parsed.
+    /// The number of documents in the file, including foreign ones; 0 if the file was not parsed.
     pub(super) documents: usize,
     /// The objects in the file.
     pub(super) objects: Vec<Held>,
-    /// The files that it names as patches, if it is a kustomization.
+    /// If the file is a kustomization, the files that it names as patches.
     pub(super) patches: Vec<String>,
-    /// The files and directories that it names as resources, if it is a kustomization.
+    /// If the file is a kustomization, the files and directories that it names as resources.
     pub(super) resources: Vec<String>,
     /// Whether the file is a kustomization that renames its resources.
     pub(super) renames: bool,
-    /// The line of the first object in it that changes a ReleasePin if it is applied as a patch.
+    /// The line of the first object in the file that would change a ReleasePin if a tool applied the object as a
+    /// patch.
     pub(super) changes_pin: Option<usize>,
     /// Whether the file was read as a template, which contains no objects.
     pub(super) template: bool,
-    /// The ReleasePins that it has in git, if it is not checked out, or those in it that cannot be read.
+    /// If the file is not checked out, its ReleasePins in git; otherwise the ReleasePins in it that cannot be
+    /// read.
     pub(super) left_out: Vec<LeftOutPin>,
-    /// Whether a sparse checkout leaves it out.
+    /// Whether a sparse checkout leaves the file out.
     pub(super) not_checked_out: bool,
-    /// The releases that it has in git, if it is not checked out: their names.
+    /// If the file is not checked out, the names of its releases in git.
     pub(super) left_out_releases: Vec<String>,
     /// Whether the file may have ReleasePins whose names bowline does not know.
     pub(super) may_hide_pins: bool,
@@ -116,7 +120,7 @@ pub struct LeftOutPin {
     pub component: String,
     /// The environment of the ReleasePin.
     pub environment: String,
-    /// The problem of its file, with the path; empty if the file is not checked out.
+    /// The problem of the file, with the path; empty if the file is not checked out.
     #[serde(default)]
     pub problem: String,
 }
@@ -151,25 +155,25 @@ impl Known {
 /// An object in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Held {
-    /// `{group}/{plural}`.
+    /// The resource of the object, as `{group}/{plural}`.
     pub(super) resource: String,
     pub(super) namespace: String,
     pub(super) name: String,
     /// The index of its document in the file, from 0.
     pub(super) document: usize,
-    /// The index of the object in each `items` of its document, the outermost list first; empty if it is in
-    /// no list.
+    /// The path to the object in nested lists: its index in each `items` of the document, the outermost list
+    /// first; empty if the object is not in a list.
     pub(super) items: Vec<usize>,
-    /// The line on which it begins.
+    /// The line, from 1, on which the object begins.
     pub(super) line: usize,
-    /// Whether the file contains its namespace.
+    /// Whether the file names the namespace of the object.
     pub(super) says_namespace: bool,
-    /// The releases that it names, if it is a ReleasePin.
+    /// If the object is a ReleasePin, the releases that it names.
     pub(super) releases: Vec<String>,
 }
 
 impl Index {
-    /// Reads the saved index; an empty one if it cannot be used.
+    /// Reads the saved index. Returns an empty index if the saved one cannot be used.
     pub(super) fn read(file: &Path) -> Self {
         let kept = std::fs::read(file).ok();
         let kept = kept.and_then(|bytes| serde_json::from_slice::<Self>(&bytes).ok());
@@ -177,7 +181,7 @@ impl Index {
         kept.unwrap_or_else(Self::blank)
     }
 
-    /// An index without any known file.
+    /// Returns an index without any known file.
     pub(super) fn blank() -> Self {
         Self {
             version: VERSION,
@@ -185,7 +189,7 @@ impl Index {
         }
     }
 
-    /// An index without any known file, for a store with unknown content.
+    /// Returns an index without any known file, for a store with unknown content.
     pub(super) fn unsure(namespace: &str) -> Self {
         Self {
             namespace: namespace.to_owned(),
@@ -196,7 +200,7 @@ impl Index {
 
     /// Saves the index for the next process. If that fails, the next process reads everything.
     ///
-    /// If the entries of the log are not all stored, or could not all be read, the log is read again.
+    /// If some entries of the log are not stored yet, or could not be read, the next process reads the log again.
     pub(super) fn write(&self, file: &Path) {
         if !self.late.is_empty() || self.short {
             let unread = Self {

@@ -77,7 +77,7 @@ pub(super) fn moving(index: &Index) -> Vec<(&str, &str, &str)> {
     moving.collect()
 }
 
-/// Returns a file among the resources of a kustomization that has such a ReleasePin or Release.
+/// Returns a file among the resources of a kustomization with a ReleasePin or Release for which `is_such` is true.
 fn affected<'i>(
     index: &'i Index,
     kustomization: &Known,

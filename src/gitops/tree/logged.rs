@@ -23,11 +23,11 @@ pub struct Logged {
     /// The commits whose trailers name an action or a component, including those of merged branches; newest
     /// first.
     pub claims: Vec<Arc<Commit>>,
-    /// The commits whose parents this clone lacks: git lists their whole tree as added.
+    /// The commits whose parents this clone lacks: git lists all files of such a commit as added.
     pub cut: BTreeSet<String>,
     /// The number of file states that this clone lacks and cannot fetch.
     pub lacking: usize,
-    /// The file states that mention our groups and are too large to read.
+    /// The file states that mention an API group of bowline and are too large to read.
     pub too_large: Vec<TooLarge>,
 }
 

@@ -1,4 +1,5 @@
-//! Reads the changed files and the new commits of a work tree, and computes the rows to store.
+//! Reads the changed files and the new commits of a work tree, and computes the rows to store. One such run is
+//! called a pass.
 //!
 //! The functions block. They change neither the store nor the index: [`super::sync`] does both.
 
@@ -22,14 +23,14 @@ use super::stat::{Folder, Stat};
 use super::{Tree, TreeError, births, kustomize};
 use crate::git::GitError;
 
-/// The numbers of one look at the files.
+/// The counts of one pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Synced {
-    /// How many files were looked at.
+    /// The number of files that were checked for changes.
     pub files: usize,
     /// The number of these files that were read.
     pub read: usize,
-    /// How many objects and entries were stored or removed.
+    /// The number of objects and entries that were stored or removed.
     pub stored: usize,
 }
 
@@ -39,9 +40,9 @@ pub(super) struct Scan {
     paths: Vec<String>,
     /// The files that a sparse checkout leaves out.
     left_out: BTreeMap<String, LeftOut>,
-    /// The charts among them.
+    /// The Helm charts in the repository.
     charts: Charts,
-    /// The submodules among them.
+    /// The submodules among `paths`.
     submodules: BTreeSet<String>,
     /// The new commits of the log; a thread reads them while the files are read.
     news: JoinHandle<Result<News, GitError>>,
@@ -64,7 +65,7 @@ impl Index {
 struct Files<'p> {
     paths: Vec<&'p String>,
     read: Vec<Read>,
-    /// Whether some files were not read yet; a later look reads them.
+    /// Whether some files were not read yet; a later pass reads them.
     put_off: bool,
 }
 
@@ -78,7 +79,7 @@ impl Files<'_> {
     }
 }
 
-/// The result of reading the files and the log.
+/// The result of a pass.
 pub(super) struct Look {
     pub(super) index: Index,
     pub(super) fills: Vec<Fill>,
@@ -113,7 +114,7 @@ impl Look {
 }
 
 impl Tree {
-    /// Reads the files; None if nothing changed.
+    /// Runs a pass over the files; None if nothing changed.
     pub(super) fn look(
         &self,
         before: &Index,
@@ -349,7 +350,7 @@ impl Tree {
             let status = statuses.as_ref().and_then(|said| said.get(&key));
             fill(index, held, object, born, &namespace, status, catalog)
         });
-        // Objects that were in a file before and are in no file now.
+        // Deletes the objects that were in a file before and are in no file now.
         let mut gone: Vec<Fill> = Vec::new();
         for known in before.files.values() {
             for held in &known.objects {
@@ -439,7 +440,8 @@ fn uncovered(before: &Index, index: &Index) -> BTreeSet<String> {
     files.map(|(path, _)| path.clone()).collect()
 }
 
-/// The namespace of objects that name none: the only one that other objects name, otherwise `default`.
+/// Returns the namespace of objects that name no namespace: the namespace of the other objects if they all have
+/// the same one, otherwise `default`.
 fn only_namespace(index: &Index) -> String {
     let all = index.files.values().flat_map(|known| &known.objects);
     let named: BTreeSet<&str> = all

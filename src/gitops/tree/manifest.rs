@@ -13,12 +13,12 @@ use super::{hidden, kustomize};
 use crate::api::pin::ReleasePinSpec;
 use crate::api::{labels, lists};
 
-/// A manifest that mentions our groups but is not valid YAML or JSON.
+/// The error of a manifest that mentions an API group of bowline but is not valid YAML or JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreadable;
 
-/// Lists the objects of a manifest, with the items of lists as single objects. Empty if the bytes do not
-/// mention our groups.
+/// Lists the objects of a manifest, with the items of lists as single objects. Empty if the bytes do not mention
+/// an API group of bowline.
 pub fn objects(bytes: &[u8]) -> Result<Vec<Value>, Unreadable> {
     match names_us(bytes) {
         true => values(bytes),
@@ -26,7 +26,7 @@ pub fn objects(bytes: &[u8]) -> Result<Vec<Value>, Unreadable> {
     }
 }
 
-/// Lists the objects of a manifest, whatever it mentions.
+/// Lists the objects of a manifest, even if it does not mention an API group of bowline.
 pub(super) fn values(bytes: &[u8]) -> Result<Vec<Value>, Unreadable> {
     let text = std::str::from_utf8(bytes).map_err(|_| Unreadable)?;
     let documents = bounded_yaml::documents("", text).map_err(|_| Unreadable)?;
@@ -88,7 +88,7 @@ fn of_object(object: &Value) -> Option<String> {
         return hides.then(|| object.to_string());
     }
     let spec = match is_a("ReleasePin", object) {
-        // The same time can be written in several ways.
+        // The parsed form is the same for all notations of a time.
         true => ReleasePinSpec::deserialize(&object["spec"])
             .and_then(serde_json::to_value)
             .unwrap_or_else(|_| object["spec"].clone()),

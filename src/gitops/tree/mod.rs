@@ -1,9 +1,9 @@
 //! A git work tree behind the API: the objects of bowline's kinds come from its files, and writes go to them.
 //!
-//! The store is a cache that can be deleted: it is filled from the files when it is opened, and updated when
-//! they change. For an unchanged file, only its stat is read; for a changed file, its objects are parsed, and
-//! only changed objects are stored. The history in git's log (when a release was created, the revisions of a
-//! ReleasePin, authors and reasons) is read once, and then only the new commits. It is served as
+//! The store is a cache that can be deleted: it is filled from the files when it is opened, and updated when they
+//! change. For an unchanged file, only its stat is read; for a changed file, its objects are parsed, and only
+//! changed objects are stored. The history in git's log (when a release was created, the revisions of a
+//! ReleasePin, authors and reasons) is read once, and then only the new commits. The history is served as
 //! AuditEntries, so that history, diff and audit work on a repository as on a cluster.
 //!
 //! A write edits only the changed parts of the file that contains the object ([`bounded_yaml::edit`]). This
@@ -70,14 +70,14 @@ pub use trailers::Trailers;
 pub struct TreeOptions {
     /// The directory that the user named.
     pub directory: PathBuf,
-    /// The directory of the cache for the next process; None keeps nothing.
+    /// The directory of the cache for the next process; None for no cache after this process.
     pub cache: Option<PathBuf>,
-    /// The namespace of objects that name none. The default is the namespace of the other objects.
+    /// The namespace of objects that name no namespace; None for the namespace of the other objects.
     pub namespace: Option<String>,
     /// The cluster that gives the status of ReleasePins, if there is one; each cluster has a cache of its
     /// own.
     pub beside: Option<String>,
-    /// The name of the user; None for the author of commits.
+    /// The name of the user; None for the author of commits in the configuration of git.
     pub user: Option<String>,
     /// The name of the user if git does not know the author of commits.
     pub account: String,
@@ -141,10 +141,10 @@ pub struct Place {
     pub path: String,
     /// The index of the document in the file, from 0.
     pub document: usize,
-    /// The index of the object in each `items` of the document, the outermost list first; empty if it is in
-    /// no list.
+    /// The path to the object in nested lists: its index in each `items` of the document, the outermost list
+    /// first; empty if the object is not in a list.
     pub items: Vec<usize>,
-    /// The line on which it begins.
+    /// The line, from 1, on which the object begins.
     pub line: usize,
 }
 
@@ -170,7 +170,7 @@ impl std::fmt::Display for Place {
 pub struct Tree {
     work: WorkTree,
     layout: Layout,
-    /// The namespace of objects that name none, if the user gave it.
+    /// The namespace of objects that name no namespace; None if the user did not give it.
     given: Option<String>,
     kept: PathBuf,
     index: Mutex<Arc<Index>>,
@@ -180,7 +180,7 @@ pub struct Tree {
     syncing: tokio::sync::Mutex<()>,
     /// The task that saves the index.
     keeping: Mutex<Option<JoinHandle<()>>>,
-    /// Keeps the temporary directory of a private cache.
+    /// The temporary directory of a cache that only this process uses; it is deleted with the tree.
     _own: Option<tempfile::TempDir>,
 }
 
@@ -190,7 +190,7 @@ impl Tree {
         &self.work
     }
 
-    /// Returns the namespace of objects that name none.
+    /// Returns the namespace of objects that name no namespace.
     pub fn namespace(&self) -> String {
         let namespace = self.index().namespace.clone();
         // The first look at a repository without a commit finds no file and no namespace.
@@ -237,8 +237,8 @@ impl Tree {
         found
     }
 
-    /// Returns whether neither the files nor the log contain anything of our groups. Returns false while
-    /// releases and the log are not read yet.
+    /// Returns whether neither the files nor the log contain objects of bowline. Returns false while releases and
+    /// the log are not read yet.
     pub fn is_plain(&self) -> bool {
         let index = self.index();
         let is_plain = |known: &index::Known| {
@@ -257,7 +257,7 @@ impl Tree {
         files.map(|(path, _)| path.clone()).collect()
     }
 
-    /// Finds the kustomization in the directory of a new file, if it lists its files one by one.
+    /// Finds the kustomization in the directory of a new file, if the kustomization lists its files one by one.
     pub fn kustomization_beside(&self, path: &str) -> Option<String> {
         let (folder, _) = path.rsplit_once('/').unwrap_or(("", path));
         let index = self.index();
@@ -277,13 +277,14 @@ impl Tree {
         resources.into_iter().map(str::to_owned).collect()
     }
 
-    /// Returns whether a file may have ReleasePins that bowline cannot name: a template, a submodule, a link.
+    /// Returns whether a file may have ReleasePins whose names bowline does not know: a template, a submodule, a
+    /// link.
     pub fn may_hide_pins(&self) -> bool {
         self.index().files.values().any(|known| known.may_hide_pins)
     }
 
-    /// Returns why bowline does not know the ReleasePin of a component in an environment. None: all files
-    /// that may have it are read.
+    /// Returns why bowline does not know the ReleasePin of a component in an environment; None if all files that
+    /// may contain it are read.
     pub fn why_unknown(
         &self,
         namespace: &str,
@@ -448,7 +449,8 @@ impl Tree {
         found
     }
 
-    /// Returns whether a file that is not read because of its name mentions our groups.
+    /// Returns whether a file mentions an API group of bowline, although bowline does not read the file because of
+    /// its name.
     fn is_unread_manifest(&self, path: &str) -> bool {
         let file = self.work.inside(path).ok().filter(|file| file.is_file());
         file.is_some_and(|file| read::names_us_in(&file))
@@ -487,7 +489,7 @@ impl Index {
         }
     }
 
-    /// The identity of an object: resource, namespace and name.
+    /// Returns the identity of an object: resource, namespace and name.
     fn identity<'i>(&'i self, held: &'i index::Held) -> (&'i str, &'i str, &'i str) {
         (&held.resource, self.namespace_of(held), &held.name)
     }
@@ -529,7 +531,7 @@ pub async fn open(options: TreeOptions) -> Result<(Embedded, Arc<Tree>), TreeErr
 fn prepare(options: TreeOptions) -> Result<(String, PathBuf, Tree), TreeError> {
     let work = WorkTree::open(&options.directory, &options.variables)?;
     let layout = Layout::read(work.scope(), options.layout)?;
-    // A hold and the commit that places it name the same person.
+    // The default is the author of commits, so that a hold and the commit that places it name the same person.
     let user = options.user.or_else(|| work.author());
     let user = user.unwrap_or(options.account);
     let (folder, own) = match &options.cache {

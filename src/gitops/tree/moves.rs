@@ -36,8 +36,8 @@ pub struct Change {
 }
 
 impl Change {
-    /// Returns the effective release of a spec at the time when the change was made. When it was merged, a
-    /// hold may have expired.
+    /// Returns the effective release of a spec when the commit was written. The time of the merge would be wrong:
+    /// a hold may have expired before it.
     pub fn counted<'s>(&self, spec: &'s ReleasePinSpec) -> &'s str {
         spec.effective_release(self.commit.written)
     }
@@ -62,7 +62,7 @@ pub(super) type Pin = (String, String, ReleasePinSpec);
 pub(super) type Blobs<'b> =
     &'b mut dyn FnMut(&[String], &mut dyn FnMut(usize, Option<Vec<u8>>)) -> Result<(), GitError>;
 
-/// The limits of reading the blobs of manifests: those of the files of the work tree.
+/// Returns the limits for reading the blobs of manifests, which are the limits for the files of the work tree.
 pub fn blob_limits() -> BlobLimits<'static> {
     BlobLimits {
         bytes: bounded_yaml::Limits::default().bytes,
@@ -215,8 +215,8 @@ pub(super) fn changes(
     Ok(found)
 }
 
-/// Finds the change of a file in the commit of the merged side; None if the commit of the branch itself made
-/// it.
+/// Finds the change of a file in the commit of the merged side; None if the commit of the branch itself made the
+/// change.
 fn on_its_side<'t>(told: &'t Told, file: &Changed) -> Option<&'t Changed> {
     let teller = told.teller(file);
     if Arc::ptr_eq(teller, &told.commit) {
@@ -226,7 +226,7 @@ fn on_its_side<'t>(told: &'t Told, file: &Changed) -> Option<&'t Changed> {
     files.find(|own| own.path == file.path)
 }
 
-/// Parses the ReleasePins of a file; None if it cannot be parsed.
+/// Parses the ReleasePins of a file; None if the file cannot be parsed.
 pub(super) fn read_pins(bytes: &[u8]) -> Option<Vec<Pin>> {
     if memchr::memmem::find(bytes, b"ReleasePin").is_none() {
         return Some(Vec::new());

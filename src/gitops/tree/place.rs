@@ -92,7 +92,7 @@ fn unknown_slot(path: &str) -> Option<String> {
     tail.get(..end).map(str::to_owned)
 }
 
-/// The words of an object that its path may contain.
+/// The values of an object that can replace the placeholders of a path.
 struct Words<'o> {
     name: &'o str,
     namespace: &'o str,
@@ -119,18 +119,18 @@ impl<'o> Words<'o> {
     }
 }
 
-/// A word of an object that a path would contain, but that is not a valid file name.
+/// The error of an object whose field would be part of a path but is not a valid file name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("its {what} is {word:?}, which cannot be part of a file's path")]
 pub struct BadWord {
-    /// The field of the object.
+    /// The name of the field.
     pub what: &'static str,
-    /// The word.
+    /// The value of the field.
     pub word: String,
 }
 
 impl Words<'_> {
-    /// Refuses words that would lead to another directory.
+    /// Refuses values that would lead to another directory.
     fn check(&self) -> Result<(), BadWord> {
         for (what, word) in self.all() {
             let leads = matches!(word, "." | "..") || word.eq_ignore_ascii_case(".git");
@@ -227,7 +227,8 @@ fn wanted(
     }))
 }
 
-/// The path of a similar object, with its words replaced by those of the new object.
+/// Returns the path of the file of a similar object, with the values of that object replaced by those of the new
+/// object.
 fn beside(index: &Index, resource: &str, words: &Words<'_>) -> Option<String> {
     let (patches, _) = kustomize::named(&index.files);
     let mut best: Option<(u8, usize, String)> = None;
@@ -258,8 +259,8 @@ fn beside(index: &Index, resource: &str, words: &Words<'_>) -> Option<String> {
                 }),
                 (false, false) => swap(path, &held.name, words.name),
             };
-            // A file with several objects takes another one, and so does a file whose name contains no word
-            // of its object.
+            // If the file has several objects, the new object goes into the same file. It also does if the path of
+            // the file contains no value of its object.
             let found = match known.objects.len() > 1 {
                 true => path.clone(),
                 false => other.unwrap_or_else(|| path.clone()),
@@ -280,7 +281,7 @@ fn beside(index: &Index, resource: &str, words: &Words<'_>) -> Option<String> {
     best.map(|(_, _, path)| path)
 }
 
-/// Replaces a whole word in a path; None if the path does not contain it.
+/// Replaces a whole word in a path; None if the path does not contain the word.
 fn swap(path: &str, word: &str, by: &str) -> Option<String> {
     if word.is_empty() || by.is_empty() {
         return None;

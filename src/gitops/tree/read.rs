@@ -1,8 +1,8 @@
 //! Parses the objects of a file.
 //!
-//! A document with one of our kinds is an object, in any file, and so is an item of a list. Kustomize's
-//! patches look like objects but are none; a chart's templates are no YAML until they are rendered. Content
-//! that bowline does not understand but that names our kinds is a problem ([`super::hidden`]).
+//! A document of one of bowline's kinds is an object, in any file, and so is an item of a list. Patches of
+//! kustomize look like objects but are not objects; templates of a chart are not YAML until they are rendered.
+//! Content that bowline does not understand but that names bowline's kinds is a problem ([`super::hidden`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -49,7 +49,7 @@ pub(super) enum Looked {
     At(Box<Read>),
     /// The file cannot be read, or is not checked out, and the index already says so.
     Same,
-    /// The file contains a new release, and is left for later.
+    /// The file contains a new release, which a later pass reads.
     PutOff,
     /// The file does not exist any more.
     Gone,
@@ -106,8 +106,8 @@ impl Reader<'_> {
                 };
             }
             Err(error) => {
-                // The empty stat makes bowline try again: the real one may stay the same when the error goes
-                // away.
+                // With an empty stat, the next pass reads the file again: the real stat may stay the same when the
+                // error is gone.
                 let problem = format!("{path}: it cannot be read ({error}); make it readable");
                 return unread(path, known, template, Stat::default(), Some(problem), b"");
             }
@@ -168,7 +168,7 @@ impl Reader<'_> {
         }
         let link = self.root.join(path);
         if !link.is_symlink() {
-            // In the place of the file that git lists there is a directory, a pipe or a device.
+            // Instead of the file that git lists, the work tree has a directory, a pipe or a device.
             let found = link.symlink_metadata().ok()?;
             return (!found.is_file())
                 .then(|| format!("{path}: it is no regular file; put the file in its place"));
@@ -194,8 +194,8 @@ impl Reader<'_> {
         })
     }
 
-    /// Reads the target of a link, to find the ReleasePins that bowline does not serve. Empty if it is no
-    /// file of the work tree.
+    /// Reads the target of a link, to find the ReleasePins that bowline does not serve. Empty if the target is not
+    /// a file of the work tree.
     fn target(&self, path: &str) -> Vec<u8> {
         let (target, root) = (
             self.root.join(path).canonicalize(),
@@ -255,7 +255,8 @@ impl Reader<'_> {
                 return;
             }
         };
-        // A patch may name our kinds without a group, and a replacement may name only our fields.
+        // A patch may name bowline's kinds without a group, and a replacement may name only fields of bowline's
+        // kinds.
         let speaks_of_us =
             names_us(bytes) || text.contains("ReleasePin") || text.contains("fieldPaths");
         if !kustomization && !speaks_of_us {
@@ -264,7 +265,7 @@ impl Reader<'_> {
         let documents = match bounded_yaml::documents(&read.path, text) {
             Ok(documents) => documents,
             Err(error) => {
-                // Many other JSON files may mention our group.
+                // Many other JSON files may mention an API group of bowline.
                 let manifest = !files::is_json(&read.path) || text.contains("apiVersion");
                 if kustomization || (manifest && names_us(bytes)) {
                     read.known.problems.push(error.to_string());
@@ -330,7 +331,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Makes an object of a document, with the checks of every other write. Returns the object, its namespace
+    /// Converts a document to an object, with the checks of every other write. Returns the object, its namespace
     /// (empty if the document names none) and its name.
     fn load(&self, resource: &Resource, value: Value) -> Result<(Value, String, String), String> {
         let name = meta(&value, "name").to_owned();
@@ -364,8 +365,8 @@ impl Reader<'_> {
     }
 }
 
-/// Sets the labels and annotations of a release that lists show. The component comes from the spec, whatever
-/// the file says.
+/// Sets the labels and annotations of a release that the lists of releases show. The component comes from the
+/// spec, even if the labels in the file name another one.
 fn stamp(resource: &Resource, object: &mut Value) {
     if resource.subject.kind != "Release" || resource.subject.group != labels::OPENCHOREO_GROUP {
         return;
@@ -395,7 +396,7 @@ pub(super) fn resource_of<'c>(catalog: &'c Catalog, value: &Value) -> Option<&'c
     let kind = value["kind"].as_str()?;
     let found = catalog.of_version(group, version);
     let mut found = found.filter(|resource| resource.subject.kind == kind);
-    // The audit trail of a repository is its log.
+    // The audit trail of a repository is its log, so AuditEntries in files are not served.
     found
         .next()
         .map(|resource| &**resource)
@@ -416,19 +417,19 @@ fn as_written(loaded: &Loaded) -> Option<Pin> {
 enum Contents {
     /// The whole content.
     Whole(Vec<u8>),
-    /// The file is larger than the limit; contains the problem if the file mentions our groups.
+    /// The file is larger than the limit; contains the problem if the file mentions an API group of bowline.
     TooLarge(Option<String>),
 }
 
 /// A file that a sparse checkout leaves out.
 pub(super) struct LeftOut {
-    /// The blob id of its content.
+    /// The blob id of the content of the file.
     pub(super) blob: String,
     /// Whether the file can contain objects of bowline.
     pub(super) ours: bool,
-    /// The ReleasePins in it.
+    /// The ReleasePins in the file.
     pub(super) pins: Vec<LeftOutPin>,
-    /// The names of the releases in it.
+    /// The names of the releases in the file.
     pub(super) releases: Vec<String>,
 }
 
@@ -468,7 +469,7 @@ impl LeftOut {
     }
 }
 
-/// The result for a file that is not read.
+/// Returns the result for a file that is not read.
 fn unread(
     path: &str,
     known: Option<&Known>,
@@ -491,7 +492,7 @@ fn unread(
     noted(path, known, read)
 }
 
-/// The result for a file that is not checked out.
+/// Returns the result for a file that is not checked out.
 fn left_out(path: &str, known: Option<&Known>, template: bool, file: &LeftOut) -> Looked {
     let problem = file.ours.then(|| {
         format!(
@@ -511,7 +512,7 @@ fn left_out(path: &str, known: Option<&Known>, template: bool, file: &LeftOut) -
 }
 
 impl Known {
-    /// Records the ReleasePins of a file with problems that are not served.
+    /// Records the ReleasePins of a file with problems; they are not served.
     fn note_unread(&mut self, path: &str, bytes: &[u8]) {
         let Some(problem) = self.problems.first().cloned() else {
             return;
@@ -551,13 +552,12 @@ fn noted(path: &str, known: Option<&Known>, read: Known) -> Looked {
     }
 }
 
-/// Returns the bytes of a text that is not UTF-8 without zeros: in UTF-16, every other byte of an ASCII word is
-/// zero.
+/// Removes the zero bytes from a text that is not UTF-8: in UTF-16, every other byte of an ASCII word is zero.
 pub(super) fn letters(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().copied().filter(|byte| *byte != 0).collect()
 }
 
-/// Like [`names_us`], for a file that is too large to read at once.
+/// Returns whether a file that is too large to read at once mentions an API group of bowline; see [`names_us`].
 fn names_us_somewhere(file: &mut File) -> std::io::Result<bool> {
     const PIECE: u64 = 1 << 20;
     let mut bytes: Vec<u8> = Vec::new();
@@ -575,7 +575,8 @@ fn names_us_somewhere(file: &mut File) -> std::io::Result<bool> {
     }
 }
 
-/// Returns whether a file is one document with one of our releases, only by looking at its lines.
+/// Returns whether a file looks like one document with a release of bowline. This function only checks single
+/// lines.
 ///
 /// The answer only decides the order of reading.
 pub(super) fn is_a_release(bytes: &[u8]) -> bool {
@@ -583,7 +584,7 @@ pub(super) fn is_a_release(bytes: &[u8]) -> bool {
         let found = memmem::find_iter(bytes, word);
         found.filter(|at| *at == 0 || bytes.get(at - 1) == Some(&b'\n'))
     };
-    // The only line that begins with a word; None if there are several.
+    // Returns the only line that begins with a word; None if there is no such line, or several.
     let line = |word: &'static [u8]| {
         let mut found = at_margin(word);
         let (Some(at), None) = (found.next(), found.next()) else {
@@ -602,7 +603,7 @@ pub(super) fn is_a_release(bytes: &[u8]) -> bool {
     line(b"kind:") == Some(b"kind: Release") && line(b"apiVersion:").is_some_and(group) && one()
 }
 
-/// Returns whether a file can contain objects of bowline, however large it is.
+/// Returns whether a file of any size can contain objects of bowline.
 pub(super) fn names_us_in(file: &Path) -> bool {
     let found = File::open(file).and_then(|mut file| names_us_somewhere(&mut file));
     found.unwrap_or_default()
@@ -633,7 +634,7 @@ fn bytes_of(file: &mut File, size: usize) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The blob id of a content; None if it cannot be computed.
+/// Returns the git blob id of a content; None if it cannot be computed.
 fn blob_id(bytes: &[u8]) -> Option<String> {
     let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, bytes);
     Some(id.ok()?.to_string())

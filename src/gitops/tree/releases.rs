@@ -1,7 +1,7 @@
 //! Marks and garbage collections of releases, from git's log.
 //!
-//! A ReleasePin is followed through every commit. A release never changes except for its mark, so only
-//! commits are read whose trailers name a mark or a collection.
+//! A ReleasePin is followed through every commit. A release never changes except for its mark, so only the commits
+//! whose trailers name a mark or a garbage collection are read.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,18 +19,18 @@ use crate::api::release::Verdict;
 use crate::git::GitError;
 use crate::git::log::Commit;
 
-/// A commit whose trailers name a mark or a collection of releases.
+/// A commit whose trailers name a mark or a garbage collection of releases.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dealt {
     /// The commit with author and reason.
     pub commit: Arc<Commit>,
-    /// The time when it came to the branch.
+    /// The time when the commit came to the branch.
     pub at: Timestamp,
-    /// The changes that it made.
+    /// The marks and removals that the commit made.
     pub deeds: Vec<Deed>,
 }
 
-/// A change of one release.
+/// A mark or a removal of one release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deed {
     /// The namespace in the file; empty if the file names none.
@@ -39,11 +39,11 @@ pub struct Deed {
     pub component: String,
     /// The name of the release.
     pub release: String,
-    /// The action: a mark or a collection.
+    /// The action: a mark or a garbage collection.
     pub action: Action,
 }
 
-/// Lists the commits that marked or collected releases.
+/// Lists the commits that marked releases or removed them by garbage collection.
 pub(super) fn dealt(blobs: Blobs<'_>, commits: &[Told]) -> Result<Vec<Dealt>, GitError> {
     let mut found: Vec<Dealt> = Vec::new();
     let mut known: HashMap<String, Option<usize>> = HashMap::new();
@@ -99,7 +99,7 @@ pub(super) fn dealt(blobs: Blobs<'_>, commits: &[Told]) -> Result<Vec<Dealt>, Gi
     Ok(found)
 }
 
-/// Returns whether the trailers of a commit name a mark or a collection.
+/// Returns whether the trailers of a commit name a mark or a garbage collection.
 fn says(commit: &Commit) -> bool {
     let mut said = commit.trailers().into_iter();
     said.any(|(word, value)| word == Trailers::ACTION && trailers::deed(value).is_some())
@@ -154,7 +154,7 @@ fn deeds(before: &Releases, after: &Releases) -> Vec<Deed> {
     found
 }
 
-/// The audit entry of a change; `number` counts the entries of its component.
+/// Returns the audit entry of a mark or a removal; `number` is its number among the entries of the component.
 pub(super) fn spec(dealt: &Dealt, deed: &Deed, number: i64) -> AuditEntrySpec {
     let operation = Trailers::read(&dealt.commit);
     let mut operation = operation

@@ -59,7 +59,7 @@ impl Folder {
         Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
     }
 
-    /// The stat of a file; None if it does not exist or is a link.
+    /// Returns the stat of a file; None if it does not exist or is a link.
     pub(super) fn stat(&self, path: &str) -> io::Result<Option<Stat>> {
         let links = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
         let found = there(rustix::fs::statat(&self.0, path, links))?;
@@ -95,7 +95,7 @@ impl Folder {
     }
 }
 
-/// Returns None for a file that does not exist or is a link, and other errors as errors.
+/// Converts an error for a file that does not exist or is a link to None; other errors stay errors.
 #[cfg(unix)]
 fn there<T>(found: rustix::io::Result<T>) -> io::Result<Option<T>> {
     use rustix::io::Errno;
@@ -117,7 +117,7 @@ impl Folder {
         Ok(Self(path.to_owned()))
     }
 
-    /// The stat of a file; None if it does not exist or is a link.
+    /// Returns the stat of a file; None if it does not exist or is a link.
     pub(super) fn stat(&self, path: &str) -> io::Result<Option<Stat>> {
         use io::ErrorKind::{NotADirectory, NotFound};
         let found = match std::fs::symlink_metadata(self.0.join(path)) {

@@ -18,9 +18,9 @@ use super::read::Extent;
 use super::{Tree, TreeError};
 use crate::api::labels;
 
-/// The pause between two looks is this many times as long as a look.
+/// The pause between two passes over the files, as a multiple of the time of a pass.
 const SHARE: u32 = 20;
-/// The shortest pause between two looks.
+/// The shortest pause between two passes.
 const PAUSE: Duration = Duration::from_millis(200);
 
 impl Tree {
@@ -29,7 +29,7 @@ impl Tree {
         self.sync_shared(served.shared()).await
     }
 
-    /// Follows the files as long as the store and the tree live.
+    /// Starts a task that serves the changes of the files, until the store or the tree is dropped.
     pub fn follow(self: &Arc<Self>, served: &Embedded) {
         let shared = Arc::downgrade(served.shared());
         let tree = Arc::downgrade(self);
@@ -88,7 +88,7 @@ impl Tree {
         self.take_in(served.shared(), extent).await.map(drop)
     }
 
-    /// Reads all files and the whole log, if that did not happen yet.
+    /// Reads all files and the whole log, if this did not happen yet.
     pub async fn whole(self: &Arc<Self>, served: &Embedded) -> Result<(), TreeError> {
         self.complete(served.shared()).await
     }
@@ -98,7 +98,7 @@ impl Tree {
         self.sync_now(shared).await
     }
 
-    /// The caller holds the lock `syncing`.
+    /// Reads all files and the log, and stores their changes. The caller holds the lock `syncing`.
     pub(super) async fn sync_now(self: &Arc<Self>, shared: &Shared) -> Result<Synced, TreeError> {
         self.take_in(shared, Extent::Whole).await
     }
@@ -115,7 +115,7 @@ impl Tree {
         let _turn = self.syncing.lock().await;
         let look = async {
             let scan = scan.await?;
-            // A scan that started from an unsure index is not valid.
+            // A scan is not valid if it started from an index that may differ from the store.
             let scan = (!self.index().unsure).then_some(scan);
             self.look_at(shared, catalog, Extent::Pressing, scan).await
         };
@@ -130,14 +130,14 @@ impl Tree {
             return Ok(());
         }
         let _turn = self.syncing.lock().await;
-        // The earlier holder of the lock may have done it.
+        // Another task may have stored everything while this task waited for the lock.
         match self.is_whole() {
             true => Ok(()),
             false => self.sync_now(shared).await.map(drop),
         }
     }
 
-    /// Stores the objects that a request needs; all of them for a write.
+    /// Stores the objects that a request needs; for a write, all objects.
     pub(super) async fn complete_for(
         self: &Arc<Self>,
         shared: &Shared,
@@ -151,7 +151,7 @@ impl Tree {
         }
     }
 
-    /// The caller holds the lock `syncing`.
+    /// Reads the files and the log, and stores their changes. The caller holds the lock `syncing`.
     async fn take_in(
         self: &Arc<Self>,
         shared: &Shared,
@@ -162,7 +162,8 @@ impl Tree {
         self.keep(shared, look, extent).await
     }
 
-    /// Looks at the files and the log; `None` if nothing changed. `scan` is a scan that was just made.
+    /// Runs a pass over the files and the log; `None` if nothing changed. `scan` is the list of files, if it was
+    /// just read.
     async fn look_at(
         self: &Arc<Self>,
         shared: &Shared,
@@ -185,7 +186,7 @@ impl Tree {
         }
     }
 
-    /// Looks at the files and the log, and compares them with an index.
+    /// Runs a pass over the files and the log, and compares them with the index `before`.
     async fn look_from(
         self: &Arc<Self>,
         shared: &Shared,
@@ -195,7 +196,7 @@ impl Tree {
         scan: Option<Scan>,
     ) -> Result<Option<Look>, TreeError> {
         let unsure = before.unsure;
-        // Listed before the files are read: a stored object that no file has is deleted.
+        // The stored objects are listed before the files are read: a stored object that is in no file is deleted.
         let (extent, stored) = match unsure {
             true => (Extent::Whole, stored(shared, &catalog).await?),
             false => (extent, Vec::new()),
@@ -221,7 +222,7 @@ impl Tree {
         Ok(look)
     }
 
-    /// Stores the result of a look, and keeps its index.
+    /// Stores the result of a pass, and saves its index.
     async fn keep(
         self: &Arc<Self>,
         shared: &Shared,
@@ -248,7 +249,8 @@ impl Tree {
         look.index.revision = shared.store().newest().await.map_err(Failure::from)?;
         let index = Arc::new(look.index);
         *self.locked() = index.clone();
-        // One write of the index at a time. A pressing look does not wait for its own.
+        // Only one task writes the index at a time. A pass with `Extent::Pressing` does not wait for its own
+        // write.
         let earlier = self.keeping().take();
         if let Some(earlier) = earlier {
             let _ = earlier.await;
@@ -266,7 +268,7 @@ impl Tree {
     }
 }
 
-/// Tells whether the objects of a resource live in files or in the log.
+/// Returns whether the objects of a resource live in files or in the log.
 pub(super) fn is_in_files(resource: &Resource) -> bool {
     let ours = [
         labels::OPENCHOREO_GROUP,

@@ -15,9 +15,9 @@ pub struct Trailers {
     pub component: Option<String>,
     /// The environment of the ReleasePin.
     pub environment: Option<String>,
-    /// The effective release before.
+    /// The effective release before the change.
     pub from: Option<String>,
-    /// The effective release afterwards.
+    /// The effective release after the change.
     pub to: Option<String>,
     /// The revision that was restored.
     pub restored: Option<i64>,
@@ -34,14 +34,14 @@ impl Trailers {
     pub const COMPONENT: &'static str = "Bowline-Component";
     /// The trailer with the environment.
     pub const ENVIRONMENT: &'static str = "Bowline-Environment";
-    /// The trailer with the release before.
+    /// The trailer with the effective release before the change.
     pub const FROM: &'static str = "Bowline-From";
-    /// The trailer with the release afterwards.
+    /// The trailer with the effective release after the change.
     pub const TO: &'static str = "Bowline-To";
     /// The trailer with the revision that was restored.
     pub const RESTORED: &'static str = "Bowline-Restored";
 
-    /// Parses the trailers of a commit: one result for each component that it names.
+    /// Parses the trailers of a commit: one result for each component that the commit names.
     pub fn read(commit: &Commit) -> Vec<Trailers> {
         let paragraphs = commit.trailer_paragraphs().into_iter();
         paragraphs.flat_map(read_one).collect()
@@ -81,13 +81,13 @@ impl Trailers {
         })
     }
 
-    /// Returns the action if it is a mark or a collection of releases.
+    /// Returns the action if it is a mark or a garbage collection of releases.
     pub fn deed(&self) -> Option<Action> {
         deed(self.action.as_deref()?)
     }
 }
 
-/// Parses an action that marks or collects releases.
+/// Parses an action that marks releases or removes them by garbage collection.
 pub(super) fn deed(word: &str) -> Option<Action> {
     let action = serde_json::from_value(word.into()).ok()?;
     let ours = matches!(action, Action::MarkBad | Action::MarkGood | Action::Collect);

@@ -42,13 +42,13 @@ pub struct PathError {
 pub(super) enum Segment {
     /// A key of a map, or an index of a list, or `-`.
     Key(String),
-    /// `[*]`
+    /// `[*]`: all items of a list, or all values of a map.
     All,
     /// `[?(...)]`: all of the conditions hold.
     Filter(Vec<Condition>),
 }
 
-/// `@.a.b == 'x'`
+/// One condition of a filter: `@.a.b == 'x'`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Condition {
     fields: Vec<String>,
@@ -163,7 +163,7 @@ impl fmt::Display for Condition {
 }
 
 impl Condition {
-    /// Returns whether an item of a list fulfils the condition. A missing field is equal to nothing.
+    /// Returns whether an item of a list fulfils the condition. A missing field is different from every literal.
     pub(super) fn holds(&self, item: &Value) -> bool {
         let found = self
             .fields

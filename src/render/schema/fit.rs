@@ -208,7 +208,7 @@ impl Fit {
         }
     }
 
-    /// Returns whether a value fits an alternative, without a reason.
+    /// Returns whether a value fits an alternative. Reports no problem if the value does not fit.
     fn holds(&mut self, node: &Node, value: &Value, place: &Place<'_>) -> bool {
         let mut trial = Fit {
             quiet: true,
@@ -251,7 +251,8 @@ impl Fit {
     }
 }
 
-/// Returns how a value breaks a rule. A rule for another type is not broken.
+/// Returns the message about a value that breaks a rule; None if it obeys the rule. A rule for another type is not
+/// broken.
 fn broken(rule: &Rule, value: &Value) -> Option<String> {
     let shown = Shown(value);
     match (rule, value) {
@@ -312,7 +313,7 @@ fn counted(limits: &Count, count: usize, what: &str) -> Option<String> {
     ))
 }
 
-/// Returns the first duplicate item.
+/// Returns the first item that is equal to an earlier one, with its index.
 fn twice(items: &[Value]) -> Option<(usize, &Value)> {
     let mut seen = HashSet::with_capacity(items.len());
     items.iter().enumerate().find(|(_, item)| {

@@ -388,7 +388,7 @@ impl Reader {
     }
 }
 
-/// Sets the defaults of the fields as the default of their object, if the object is valid with them alone.
+/// Makes the default of an object from the defaults of its fields, if an object with only these fields is valid.
 pub(super) fn imply(node: &mut Node) {
     let fields: Object = node
         .fields

@@ -23,18 +23,18 @@
 //! - The formats `byte`, `cidr`, `date`, `date-time`, `duration` (`1h30m`), `email`, `hostname`,
 //!   `int32`, `ipv4`, `ipv6`, `uri` and `uuid` are checked; `double`, `float`, `int64` and
 //!   `password` only document; others are refused.
-//! - Patterns are those of the `regex` crate, found anywhere unless anchored.
+//! - Patterns are those of the `regex` crate. A pattern that is not anchored may match anywhere in the text.
 //!
-//! In both, a parameter without a default is optional unless it is required, and stays absent. An object
-//! whose fields have defaults appears with them when it was not given, unless it would not fit without what
-//! it requires.
+//! In both notations, a parameter without a default stays absent if it is not given; it is optional unless the
+//! schema requires it. An object that is not given but whose fields have defaults is added with these defaults,
+//! unless it would be invalid because a required field has no default.
 //!
-//! The callers handle an empty schema, and merge the parameters before.
+//! The callers merge the parameters before they call this module, and they handle an empty schema.
 //!
-//! `kube_embedded::schema` walks schemas too. It repeats the validator of the API server: the order of its errors, its
-//! choice among the alternatives of `anyOf`, its nulls, and a comparison with the old object. This module stops at a
-//! wrong type, limits the steps, and makes defaults of the defaults of fields. What is the same for both is in
-//! `kube_values`: limits, equality, and formats.
+//! `kube_embedded::schema` walks schemas too. It repeats the validator of the API server: the order of its errors,
+//! its choice among the alternatives of `anyOf`, its nulls, and a comparison with the old object. This module
+//! stops at a wrong type, limits the steps, and makes the default of an object from the defaults of its fields.
+//! The code that both modules share is in `kube_values`: limits, equality, and formats.
 
 mod fit;
 mod keywords;
@@ -64,7 +64,7 @@ const MAX_PATTERNS: usize = 16 << 20;
 const MAX_VALUE_DEPTH: usize = 128;
 /// The largest number of listed problems.
 const MAX_PROBLEMS: usize = 100;
-/// The largest number of values in one check; each alternative counts again.
+/// The largest number of values in one check; a value counts again for each alternative.
 const MAX_STEPS: usize = 2_000_000;
 /// The approximate number of bytes that defaults can add to parameters.
 const MAX_FILLED: usize = 8 << 20;

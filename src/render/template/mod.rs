@@ -1,8 +1,8 @@
-//! `${...}` in the strings of a template.
+//! Parses and evaluates `${...}` in the strings of a template.
 //!
-//! A string that is one expression becomes its value, with its type; expressions inside text become text.
-//! `$${` is an escaped `${`. The result of an expression is never parsed as a template again, so `${` and `{{
-//! }}` in data are only data.
+//! A string that is one expression becomes the value of the expression, with the type of that value; expressions
+//! inside text become text. `$${` is an escaped `${`. The result of an expression is never parsed as a template
+//! again, so `${` and `{{ }}` in data are only data.
 //!
 //! The whole template is parsed before the first evaluation: an error in a resource that only production uses
 //! is found in development.
@@ -22,7 +22,7 @@ pub(super) use trail::Trail;
 
 /// A parsed template.
 pub(super) enum Template<'t> {
-    /// Without an expression.
+    /// A value without an expression.
     Constant(&'t Value),
     Text(Text<'t>),
     List(Vec<Template<'t>>),
@@ -55,7 +55,7 @@ impl Expression {
         self.program.uses(name)
     }
 
-    /// Evaluates the expression. None: an empty optional.
+    /// Evaluates the expression; None if the result is an empty optional.
     pub(super) fn value(
         &self,
         trail: &Trail<'_>,
@@ -156,7 +156,8 @@ impl Template<'_> {
         matches!(self, Self::Constant(_))
     }
 
-    /// Evaluates the template. None: an expression that is left out.
+    /// Evaluates the template; None if it is one expression whose result is an empty optional, so that the caller
+    /// leaves it out.
     pub(super) fn value(
         &self,
         trail: &Trail<'_>,

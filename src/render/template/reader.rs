@@ -41,7 +41,7 @@ impl<'r> Reader<'r> {
         self.names.contains(&name)
     }
 
-    /// Parses something that can use one more variable.
+    /// Calls `read` with one more variable that expressions can use.
     pub(in crate::render) fn with_name<T>(
         &mut self,
         name: &'r str,

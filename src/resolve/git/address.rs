@@ -248,7 +248,7 @@ fn scp(host: &str, path: &str) -> Result<Address, AddressError> {
     printable(host)?;
     printable(path)?;
     if path.contains('@') {
-        // `user:secret@host:path` is split here.
+        // The address `user:secret@host:path` is split at its first colon, so its path contains the `@`.
         return Err(AddressError::Credentials);
     }
     let (user, host) = host.rsplit_once('@').ok_or(AddressError::Relative)?;
@@ -388,12 +388,12 @@ impl Origin {
 }
 
 impl Address {
-    /// The address in normal form, for requests and as a cache key.
+    /// Returns the address in normal form, for requests and as a cache key.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The name of the repository's directory in the cache.
+    /// Returns the name of the repository's directory in the cache.
     pub(super) fn key(&self) -> String {
         let digest = Sha256::digest(self.text.as_bytes());
         digest.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -36,7 +36,7 @@ pub(super) struct Entry {
     pub directory: PathBuf,
 }
 
-/// Prevents other processes from fetching the same repository, until it is dropped.
+/// Prevents other processes from fetching the same repository, until this lock is dropped.
 pub(super) struct Lock {
     file: File,
 }
@@ -143,7 +143,7 @@ impl Entry {
     pub fn is_published(&self) -> bool {
         let published = self.directory.is_dir();
         if published {
-            // A read-only cache still works.
+            // A failure is ignored, so that a read-only cache still works.
             let _ = fs::write(self.directory.join(USED), "\n");
         }
         published

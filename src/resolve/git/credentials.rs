@@ -15,7 +15,7 @@ use super::budget::Budget;
 use super::error::Cause;
 use super::process::{self, Process};
 
-/// The user name of a token without one; servers that accept tokens ignore it.
+/// The user name for a token file that names no user; servers that accept tokens ignore the user name.
 const TOKEN_USER: &str = "x-access-token";
 
 /// The largest size of a token file or of a helper's answer, in bytes.

@@ -106,7 +106,7 @@ fn said(words: &str, budget: &Budget) -> Cause {
     }
 }
 
-/// Requests one commit and offers none.
+/// The request of a fetch: it asks for one commit, and offers the server no commit that is already present.
 struct Wanted {
     commit: ObjectId,
     over: u64,

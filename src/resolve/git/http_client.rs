@@ -1,6 +1,6 @@
 //! The https transport of gix, over a client that stops at the deadline and the byte limit.
 //!
-//! It follows redirects only within the origin. It looks for credentials only if the server requests them,
+//! The client follows redirects only within the origin. It looks for credentials only if the server requests them,
 //! and sends them only to the origin.
 
 use std::cell::RefCell;

@@ -83,15 +83,15 @@ pub struct Settings {
 pub struct Limits {
     /// The longest time of a fetch, including the wait for a lock.
     pub deadline: Duration,
-    /// The number of bytes that a server may send.
+    /// The largest number of bytes that a server may send.
     pub received_bytes: u64,
-    /// The number of objects of a commit.
+    /// The largest number of objects of a commit.
     pub objects: u64,
-    /// The uncompressed size of all objects of a commit, in bytes.
+    /// The largest uncompressed size of all objects of a commit, in bytes.
     pub object_bytes: u64,
-    /// The size of the file that is read, in bytes.
+    /// The largest size of the file that is read, in bytes.
     pub file_bytes: u64,
-    /// The size of the whole cache in bytes; the least recently read commits are removed first.
+    /// The largest size of the whole cache in bytes; the least recently read commits are removed first.
     pub cache_bytes: u64,
 }
 
@@ -111,7 +111,7 @@ impl Default for Limits {
 }
 
 impl Settings {
-    /// Settings with https and ssh, no credentials and an empty environment.
+    /// Creates settings with https and ssh, no credentials and an empty environment.
     pub fn new(cache: impl Into<PathBuf>) -> Self {
         Self {
             cache: cache.into(),
@@ -158,13 +158,13 @@ pub struct Git {
 /// The counters of a reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// References that were read.
+    /// The number of references that were read.
     pub reads: u64,
-    /// References that the cache could answer.
+    /// The number of references that were answered from the cache or the local work tree.
     pub hits: u64,
-    /// Fetches from repositories.
+    /// The number of fetches from repositories.
     pub fetches: u64,
-    /// Fetches that failed.
+    /// The number of fetches that failed.
     pub failed_fetches: u64,
 }
 
@@ -332,7 +332,7 @@ impl Git {
         match made {
             Ok(()) => entry.publish(&part, lock),
             Err(cause) => {
-                // The next fetch removes what remains.
+                // If this removal fails, the next fetch removes the directory.
                 let _ = fs::remove_dir_all(&part);
                 Err(cause)
             }

@@ -30,7 +30,7 @@ pub(super) struct Objects {
 
 /// The reasons why a path has no file.
 pub(super) enum Missing {
-    /// Another fetch would give the same answer.
+    /// The reason is in the commit itself: another fetch would give the same answer.
     Cause(Cause),
     /// The cache is damaged.
     Damage(String),

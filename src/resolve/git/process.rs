@@ -77,7 +77,8 @@ mod unix {
             })
         }
 
-        /// Writes to stdin of the process. If it does not read, the next read notices that.
+        /// Writes to stdin of the process. If the process does not read it, the next read of its output notices
+        /// that.
         pub fn write(&mut self, bytes: &[u8]) {
             if let Some(input) = &mut self.input {
                 let _ = input.write_all(bytes);

@@ -1,4 +1,4 @@
-//! ssh, by the program of the user, which handles keys, agents and known hosts.
+//! Fetches over ssh with the ssh program of the user, which handles keys, agents and known hosts.
 
 use std::io::Read;
 use std::process::Command;
@@ -105,7 +105,7 @@ fn command(settings: &Settings, transport: &Transport) -> Result<Command, Cause>
     let mut command = Command::new(program);
     process::environment(&mut command, &settings.environment);
     command.args(words);
-    // No questions, no forwarding, and protocol version 2 if the server accepts the variable.
+    // ssh asks no questions and forwards nothing. The protocol has version 2 if the server accepts the variable.
     command.args([
         "-o",
         "BatchMode=yes",

@@ -1,7 +1,7 @@
 //! The git reference of a file in a clean work tree, for a release by reference.
 //!
-//! A reference that other users cannot resolve, or that has other content than the file here, would be wrong:
-//! so the work tree must be clean, and the commit must be pushed. Files are compared without filters of the
+//! A reference that other users cannot resolve, or that has other content than the file in the work tree, would be
+//! wrong: so the work tree must be clean, and the commit must be pushed. Files are compared without filters of the
 //! repository.
 
 use std::path::{Component, Path, PathBuf};
@@ -156,7 +156,7 @@ fn clean(
         }
         let relative = gix::path::from_bstr(name).map_err(|error| unreadable(chain(&error)))?;
         let on_disk = root.join(relative);
-        // Only the file itself is always read; for the others the index of git is enough.
+        // Only the content of the file itself is always read; for other files, the index of git is enough.
         let noted = name != path.as_bytes() && is_as_noted(entry, &index, &on_disk);
         if !noted && !is_as_committed(entry, &on_disk).map_err(|error| unreadable(chain(&error)))? {
             return Err(changed(name));

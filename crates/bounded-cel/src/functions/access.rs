@@ -36,7 +36,7 @@ impl Field {
     }
 }
 
-/// Adds a part to a query, or reads a decision.
+/// Adds a part to a permission query, or reads the answer to a query.
 pub(super) fn call<'a>(function: Function, args: &[Val<'a>]) -> Result<Val<'a>, CelError> {
     match (function, args) {
         (Function::Ask(field), [Val::Access(query), Val::Text(text)]) => {
@@ -67,7 +67,7 @@ pub(super) fn call<'a>(function: Function, args: &[Val<'a>]) -> Result<Val<'a>, 
     }
 }
 
-/// Sends the query to the authorizer.
+/// Sends a permission query to the authorizer, and returns its decision.
 pub(super) fn check<'a>(
     evaluation: &mut Evaluation<'a>,
     args: &[Val<'a>],

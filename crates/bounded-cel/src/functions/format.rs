@@ -1,4 +1,4 @@
-//! `'...'.format([...])`.
+//! The function `format`, as in `'%s items'.format([3])`.
 
 use std::fmt::Write as _;
 
@@ -64,7 +64,7 @@ fn precision(clause: &str) -> Result<(Option<usize>, &str), CelError> {
     }
 }
 
-/// A single value is formatted like `string()`.
+/// Formats an argument that is not inside a list or map, as the function `string()` does.
 fn top(item: &Val<'_>, out: &mut String, meter: &mut Meter) -> Result<(), CelError> {
     match item {
         Val::Text(text) => {
@@ -80,7 +80,7 @@ fn top(item: &Val<'_>, out: &mut String, meter: &mut Meter) -> Result<(), CelErr
     }
 }
 
-/// In a list or map, text is quoted and doubles have six decimals.
+/// Formats a value inside a list or map: text is quoted, and doubles have six decimals.
 fn show(item: &Val<'_>, out: &mut String, meter: &mut Meter) -> Result<(), CelError> {
     meter.step(1)?;
     match item {

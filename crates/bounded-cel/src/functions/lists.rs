@@ -1,4 +1,4 @@
-//! The lists and sets extensions.
+//! The functions of the CEL extensions for lists and sets.
 
 use std::cmp::Ordering;
 

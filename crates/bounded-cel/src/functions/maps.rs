@@ -9,8 +9,8 @@ use crate::CelError;
 use crate::meter::Meter;
 use crate::value::{Key, Val};
 
-/// Merges the second map into the first: maps merge recursively, null removes a key, all other values
-/// replace.
+/// Merges the second map into the first. If both maps have a map at a key, these two are merged in the same way. A
+/// null in the second map removes the key; any other value replaces the value of the first map.
 pub(super) fn merge<'a>(args: &[Val<'a>], meter: &mut Meter) -> Result<Val<'a>, CelError> {
     match args {
         [base, over] if base.map_len().is_some() && over.map_len().is_some() => {
@@ -33,7 +33,7 @@ fn lay<'a>(base: &Val<'a>, over: &Val<'a>, meter: &mut Meter) -> Result<Val<'a>,
             Some(below) if below.map_len().is_some() && value.map_len().is_some() => {
                 lay(below, &value, meter)?
             }
-            // In a new map too, keys with null are removed.
+            // Merges the map into an empty map, which removes its keys with null.
             _ if value.map_len().is_some() => lay(&Val::Map(Rc::default()), &value, meter)?,
             _ => value,
         };

@@ -24,7 +24,7 @@ pub(super) use pattern::Pattern;
 pub(super) use quantity::Quantity;
 pub(super) use time::show_span;
 
-/// A function, resolved when the expression is compiled.
+/// A function. The compiler replaces the name in the source with this value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Function {
     // Functions of several types.
@@ -118,7 +118,7 @@ pub(super) enum Function {
     DecisionText,
 }
 
-/// A function that the caller of this module provides.
+/// A template function that the user of this crate provides; see [`TextFunction`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TextFunctionNamed {
     name: &'static str,
@@ -134,13 +134,13 @@ impl PartialEq for TextFunctionNamed {
 impl Eq for TextFunctionNamed {}
 
 impl Function {
-    /// Returns whether the second argument is a regular expression.
+    /// Returns whether the second argument of this function is a regular expression.
     pub(super) fn takes_pattern(self) -> bool {
         matches!(self, Self::Matches | Self::Find | Self::FindAll)
     }
 }
 
-/// The type with this name; None if it is not the name of a type.
+/// Returns the CEL type with this name; None if no type has it.
 pub(super) fn type_named(name: &str) -> Option<&'static str> {
     [
         "bool",
@@ -158,7 +158,8 @@ pub(super) fn type_named(name: &str) -> Option<&'static str> {
     .find(|known| *known == name)
 }
 
-/// Finds a function by its name, its call form and its number of arguments.
+/// Finds a function by its name and its number of arguments without the receiver. `member` means the form
+/// `x.name()`.
 pub(super) fn resolve(name: &str, member: bool, count: usize) -> Option<Function> {
     if member {
         return resolve_member(name, count);
@@ -414,7 +415,7 @@ fn is_zero(value: &Val<'_>) -> bool {
     }
 }
 
-/// The failure of a function that does not support these argument types.
+/// Builds the error of a call whose argument types the function does not support.
 fn mismatch(function: &str, args: &[Val<'_>]) -> CelError {
     let types: Vec<_> = args.iter().map(Val::type_name).collect();
     CelError::failed(format!(

@@ -64,7 +64,7 @@ fn arithmetic<'a>(
         (Val::Uint(a), Val::Uint(b)) => uint(operator, *a, *b),
         (Val::Double(a), Val::Double(b)) => double(operator, *a, *b),
         (Val::Text(a), Val::Text(b)) if operator == Operator::Add => {
-            // Charged before it is allocated.
+            // The bytes are charged before they are allocated.
             meter.make(a.len() + b.len())?;
             Ok(Val::text([&**a, &**b].concat()))
         }
@@ -167,7 +167,7 @@ fn overflow() -> CelError {
     CelError::failed("integer overflow")
 }
 
-/// The functions of the math extension.
+/// Calls a function of the math extension.
 pub(super) fn math<'a>(
     function: Function,
     args: &[Val<'a>],
@@ -215,7 +215,7 @@ pub(super) fn math<'a>(
     })
 }
 
-/// The text of a double, like the shortest `%g` in Go.
+/// Formats a double like the shortest `%g` in Go.
 pub(super) fn show_double<'a>(double: f64, meter: &mut Meter) -> Result<Val<'a>, CelError> {
     made_text(double_text(double), meter)
 }

@@ -7,7 +7,8 @@ use super::super::meter::Meter;
 use super::super::value::Val;
 use super::{Function, mismatch};
 
-/// The size limits that are tried in turn; the first sufficient one decides the cost of a search.
+/// The limits for the size of a compiled pattern, in bytes. [`Pattern::new`] tries them in this order; a pattern
+/// that needs a larger limit costs more per search.
 const SIZES: [usize; 4] = [8 << 10, 32 << 10, 128 << 10, 512 << 10];
 
 /// A regular expression with the size of its automaton.

@@ -60,7 +60,7 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// The functions of a single quantity.
+/// The functions that take one quantity and no other argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Question {
     AsApproximateFloat,

@@ -1,4 +1,4 @@
-//! The strings extension. Positions count characters, as in CEL, not bytes.
+//! The functions of the CEL extension for strings. Positions count characters, as in CEL, not bytes.
 
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ pub(super) fn call<'a>(
     }
     match (function, args) {
         (F::Contains, [Val::Text(text), Val::Text(part)]) => {
-            // A two-way search, linear in both texts.
+            // The search is linear in the lengths of both texts.
             meter.scan(part.len())?;
             Ok(Val::Bool(text.contains(&**part)))
         }
@@ -88,7 +88,7 @@ fn place(at: i64, count: usize) -> Result<usize, CelError> {
         .ok_or_else(|| CelError::failed(format!("index out of range: {at}")))
 }
 
-/// The byte offset of a character.
+/// Converts a position in characters to a byte offset. A position after the end gives the length of the text.
 fn byte_at(text: &str, at: usize) -> usize {
     text.char_indices()
         .nth(at)
@@ -110,7 +110,7 @@ fn substring<'a>(
     }
     let (start, end) = (byte_at(text, from), byte_at(text, to));
     match text {
-        // A part of borrowed text stays borrowed.
+        // A part of a borrowed text is borrowed too, and costs no memory.
         Text::Borrowed(text) => Ok(Val::Text(Text::Borrowed(
             text.get(start..end).unwrap_or_default(),
         ))),
@@ -138,7 +138,7 @@ fn last_index_of<'a>(
     meter.scan(part.len())?;
     let end = match from {
         None => text.len(),
-        // The match may begin at that position, so it may end after it.
+        // The match may begin at `from`, so it may end after `from`.
         Some(from) => {
             let start = byte_at(text, place(from, text.chars().count())?);
             let mut end = (start + part.len()).min(text.len());

@@ -93,7 +93,7 @@ impl Writer<'_> {
         let written = match (style, new) {
             (ScalarStyle::Literal | ScalarStyle::Folded, Value::String(text)) => {
                 let lines: Vec<&str> = said.split('\n').collect();
-                // The parser may report the start of a block at its indicator or at its text.
+                // The parser may report the start of a block scalar at its indicator (`|`, `>`) or at its text.
                 let line = match lines.as_slice() {
                     [line] => Some(line),
                     [head, line] if head.starts_with(['|', '>']) => Some(line),
@@ -199,7 +199,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Writes the value of a key that has none yet.
+    /// Writes the value of a key that has no value in the text yet.
     fn fill(&mut self, entry: &Entry, value: &Value) -> Result<(), Refused> {
         let lines = self.block(&entry.key, value);
         let line = line_start(self.text, entry.key_start);

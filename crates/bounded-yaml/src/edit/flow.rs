@@ -1,4 +1,4 @@
-//! Entries of flow maps and flow lists, the only form in JSON.
+//! Edits the entries of flow maps (`{a: 1}`) and flow lists (`[1, 2]`). JSON has no other form.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -88,7 +88,8 @@ impl Writer<'_> {
         coming.iter().map(entry).collect()
     }
 
-    /// Returns the spaces before an entry of a JSON map or list that begins its line; None for other entries.
+    /// Returns the spaces before an entry that is the first of its line in a JSON text; None for all other
+    /// entries.
     fn own_line(&self, start: usize) -> Option<&str> {
         let before = self.text.get(line_start(self.text, start)..start)?;
         (self.json
@@ -98,7 +99,8 @@ impl Writer<'_> {
         .then_some(before)
     }
 
-    /// Returns the spaces by which JSON text indents an entry of this map or list.
+    /// Returns one step of indentation in a JSON text: the spaces in `indent` (of an entry of this map or list)
+    /// beyond the indentation of the line on which the map or list begins. The default is two spaces.
     fn unit<'i>(&self, node: &Node, indent: &'i str) -> &'i str {
         let line = self.text.get(line_start(self.text, node.start)..);
         let line = line.unwrap_or_default();

@@ -1,12 +1,13 @@
 //! Changes the value of a document in a text, and no other bytes.
 //!
-//! The difference between the current and the wanted value becomes a few edits at the positions that the
-//! parser gives: comments, order, quoting, anchors and line endings stay as they are. The result is parsed
-//! again: this document must have exactly the wanted value, and all other documents must be unchanged.
-//! Otherwise the edit is refused; nothing is reformatted.
+//! The difference between the current and the wanted value becomes a few edits at the positions that the parser
+//! gives: comments, order, quoting, anchors and line endings stay as they are. The new text is parsed again: the
+//! changed document must have exactly the wanted value, and all other documents must be unchanged. Otherwise the
+//! edit is refused; nothing is reformatted.
 //!
-//! Not a crate: yamlpatch parses with another grammar than this module, so the two could disagree about the
-//! content of a file, and it supports only texts of one document with plain line feeds.
+//! This module does not use the crate yamlpatch, for two reasons: yamlpatch parses with another grammar than this
+//! module, so the two could disagree about the content of a file, and it supports only texts of one document with
+//! plain line feeds.
 
 mod change;
 mod flow;
@@ -62,8 +63,9 @@ impl Outline {
         })
     }
 
-    /// Returns the line, from 1, on which an item of a document begins; `at` contains its index in each
-    /// `items`, the outermost list first.
+    /// Returns the line, from 1, on which an item of a document begins. `at` is the path to an item of nested
+    /// lists: each number is an index in a list with the key `items`, the outermost list first. An empty `at`
+    /// means the document itself.
     pub fn line(&self, document: usize, at: &[usize]) -> Option<usize> {
         let start = self.nodes.get(document)?.item(at)?.start;
         Some(1 + self.newlines.partition_point(|newline| *newline < start))

@@ -10,9 +10,9 @@ use crate::{Limits, YamlError};
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) what: What,
-    /// The start of its content, after an anchor or a tag.
+    /// The start of the node's content, after an anchor or a tag.
     pub(super) start: usize,
-    /// The end of its content; for a block, the end of its last entry.
+    /// The end of the node's content; for a block, the end of its last entry.
     pub(super) end: usize,
 }
 
@@ -35,8 +35,8 @@ pub(super) struct Entry {
 }
 
 impl Node {
-    /// Returns an item of nested lists: each number of `at` is an index in an `items`, the outermost first.
-    /// Returns the node itself if `at` is empty.
+    /// Returns an item of nested lists. Each number of `at` is an index in a list with the key `items`, the
+    /// outermost list first. Returns the node itself if `at` is empty.
     pub(super) fn item(&self, at: &[usize]) -> Option<&Node> {
         let Some((first, rest)) = at.split_first() else {
             return Some(self);
@@ -58,7 +58,7 @@ impl Node {
 }
 
 impl Entry {
-    /// The end of the entry.
+    /// Returns the end of the entry in bytes.
     pub(super) fn end(&self) -> usize {
         match self.value.is_empty() {
             true => self.key_end,
@@ -67,7 +67,7 @@ impl Entry {
     }
 }
 
-/// The key of a map whose value is not read yet, with its start and end.
+/// The key of a map entry whose value is not read yet, with the start and the end of the key; None before a key.
 type Key = Option<(String, usize, usize)>;
 
 enum Open {
@@ -174,7 +174,7 @@ impl Nodes<'_> {
         });
     }
 
-    /// Returns the slot for the next node, if that is the key of a map.
+    /// Returns the place to store the next key; None if the next node is not a key of a map.
     fn wanted_key(&mut self) -> Option<&mut Key> {
         match self.stack.last_mut() {
             Some(Frame {
@@ -239,7 +239,7 @@ fn is_nothing(text: &str, node: &Node) -> bool {
     plain && matches!(said, "" | "~" | "null" | "Null" | "NULL")
 }
 
-/// The end of a block of text, without the blank space that the parser includes after it.
+/// Returns the end of a block of text without the blank space that the parser includes after the block.
 fn trimmed(text: &str, start: usize, end: usize) -> usize {
     let block = text.get(start..end).unwrap_or_default();
     start + block.trim_end_matches([' ', '\t', '\r', '\n']).len()

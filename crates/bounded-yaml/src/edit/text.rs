@@ -65,7 +65,7 @@ pub(super) fn line_ending(text: &str, at: usize) -> &'static str {
     if carriage { "\r\n" } else { "\n" }
 }
 
-/// Removes a document, with the `---` before it and the comments between them.
+/// Removes a document, the `---` before it, and the comments between this `---` and the document.
 pub(super) fn without_document(text: &str, nodes: &[Node], document: usize) -> Option<String> {
     let node = nodes.get(document)?;
     let before = text.get(..node.start)?;

@@ -185,7 +185,8 @@ impl Rule {
         }))
     }
 
-    /// The message of the rule, or its expression if it has no message; for the report of a failure.
+    /// Returns the name of the rule in the report of a failure: its message, or its expression if it has no
+    /// message.
     fn name(&self) -> &str {
         self.message.as_deref().unwrap_or(self.source.trim())
     }
@@ -195,7 +196,8 @@ impl Rule {
 #[derive(Clone, Copy)]
 enum Unchanged<'a> {
     No,
-    /// The value (or the nearest value around it that has an old value), and the old value.
+    /// The new value and its old value. If the value itself has no old value, the nearest enclosing value that has
+    /// one, and that old value.
     Pair(&'a Value, &'a Value),
 }
 
@@ -219,8 +221,8 @@ impl<'a> Spot<'a> {
         text(self.schema, "type").unwrap_or_default()
     }
 
-    /// The spot of a value below this one. If that value has no old value, this spot's pair decides whether
-    /// anything changed.
+    /// Returns the spot of a value inside this one. If `old` is None, the pair of this spot decides whether the
+    /// value is unchanged.
     fn below(
         &self,
         path: String,
@@ -394,7 +396,7 @@ impl Spot<'_> {
     }
 }
 
-/// The item of the old list with the same keys, if the list has type `map`.
+/// Returns the item of the old list with the same list keys as `item`; None if the list is not of type `map`.
 fn counterpart<'a>(schema: &Value, item: &Value, old: Option<&'a Value>) -> Option<&'a Value> {
     if text(schema, "x-kubernetes-list-type") != Some("map") {
         return None;
@@ -426,7 +428,7 @@ fn normalize(path: &str) -> String {
             let body = rest.strip_prefix('.').unwrap_or(rest);
             body.split_at(body.find(['.', '[']).unwrap_or(body.len()))
         };
-        // The rest after an unknown bracket is taken as one name; otherwise the loop would not end.
+        // The rest after a bracket that cannot be parsed is taken as one name; otherwise the loop would not end.
         let (name, after) = match name.is_empty() {
             true => (rest, ""),
             false => (name, after),

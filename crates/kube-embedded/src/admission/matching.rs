@@ -17,7 +17,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The name of the operation in the rules of a policy.
+    /// Returns the name of the operation in the rules of a policy.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -110,7 +110,7 @@ impl Match {
         if self.namespace_selector.is_empty() || request.namespace.is_none() && !is_namespace {
             return true;
         }
-        // If the request writes a namespace, its new labels decide.
+        // If the request writes a namespace, the new labels of this namespace decide.
         let writes = matches!(request.operation, Operation::Create | Operation::Update);
         let namespace = match is_namespace && request.subresource.is_empty() {
             true if writes => request.object,

@@ -65,7 +65,7 @@ fn worded(
     fits.then(|| message.to_owned())
 }
 
-/// The text of a CEL error as a real server writes it, which says less about types than ours.
+/// Returns the text of a CEL error as a real server writes it: with fewer types than the text of this crate.
 fn real_words(error: &bounded_cel::CelError) -> String {
     if error.is_limit() {
         return "operation cancelled: actual cost limit exceeded".to_owned();

@@ -65,8 +65,8 @@ pub struct Denial {
     pub policy: String,
     /// The name of the binding that applies the policy.
     pub binding: String,
-    /// The full message: `ValidatingAdmissionPolicy 'x' with binding 'y' denied request: ...`; the Status has
-    /// it as the message of its cause.
+    /// The full message: `ValidatingAdmissionPolicy 'x' with binding 'y' denied request: ...`; it is also the
+    /// message of the cause in the Status.
     pub message: String,
     /// The reason of the Status: `Invalid`, `Forbidden`, ...
     pub reason: String,
@@ -75,7 +75,7 @@ pub struct Denial {
 }
 
 impl Denial {
-    /// The message of the Status, which names the object of the request.
+    /// Returns the message of the Status, which names the object of the request.
     pub fn status_message(&self, request: &Admission<'_>) -> String {
         let resource = match request.group {
             "" => request.resource.to_owned(),
@@ -178,7 +178,8 @@ impl Policy {
         };
         let mut conditions = Vec::new();
         for condition in array(spec.get("matchConditions")) {
-            // Without this condition, the policy would also deny requests that it does not apply to.
+            // A policy whose match condition cannot be compiled is not enforced: without the condition, the policy
+            // would also deny requests that it does not apply to.
             conditions.push(read(condition, "the policy, for its match condition")?);
         }
         let mut variables = Vec::new();
@@ -374,7 +375,7 @@ fn failure(program: &Program, error: &bounded_cel::CelError) -> String {
     )
 }
 
-/// The request as the expressions see it; empty fields are left out, as on a real server.
+/// Returns the variable `request` of the expressions; empty fields are left out, as on a real server.
 fn describe(request: &Admission<'_>) -> Value {
     let kind = json!({"group": request.group, "version": request.version, "kind": request.kind});
     let resource =

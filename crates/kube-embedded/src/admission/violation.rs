@@ -32,7 +32,7 @@ pub struct Violation {
 }
 
 impl Violation {
-    /// The field name for error messages; `<nil>` for the whole object.
+    /// Returns the field name for error messages; `<nil>` for the whole object.
     pub fn field(&self) -> &str {
         match self.path.as_str() {
             "" => "<nil>",
@@ -40,8 +40,8 @@ impl Violation {
         }
     }
 
-    /// The text after the field, such as `Invalid value: "x": must not change`; the message of a cause in a
-    /// Status.
+    /// Returns the text after the field, such as `Invalid value: "x": must not change`. The causes in a Status
+    /// have this text as their message.
     pub fn body(&self) -> String {
         let (kind, shows_value, detail) = match self.reason.as_str() {
             "FieldValueForbidden" => ("Forbidden", false, self.message.as_str()),

@@ -1,6 +1,6 @@
 //! Checks the expressions of a policy when the policy is written.
 //!
-//! The server accepts an expression that only its evaluator does not support, with a warning that nothing
+//! A valid expression that the evaluator of this server does not support is accepted, with a warning that nothing
 //! enforces it (see `policy`).
 
 use bounded_cel::{CelError, Limits, Program};

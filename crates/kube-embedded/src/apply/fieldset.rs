@@ -74,7 +74,7 @@ pub struct FieldSet {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Entry {
-    /// Whether the path that ends here is in the set, and not only longer paths.
+    /// Whether the path that ends with this step is in the set; otherwise only longer paths are.
     member: bool,
     below: FieldSet,
 }
@@ -158,7 +158,7 @@ impl FieldSet {
             .filter(|b| !b.is_empty())
     }
 
-    /// The paths that are in either set.
+    /// Returns the paths that are in this set or in `other`.
     pub fn union(&self, other: &FieldSet) -> FieldSet {
         let mut out = self.clone();
         for (step, entry) in &other.entries {
@@ -169,7 +169,7 @@ impl FieldSet {
         out
     }
 
-    /// The paths that are in both sets.
+    /// Returns the paths that are in both sets.
     pub fn intersection(&self, other: &FieldSet) -> FieldSet {
         self.combine(other, |mine, theirs| match theirs {
             None => Entry::default(),
@@ -180,7 +180,7 @@ impl FieldSet {
         })
     }
 
-    /// The paths of this set that are not in `other`.
+    /// Returns the paths of this set that are not in `other`.
     pub fn difference(&self, other: &FieldSet) -> FieldSet {
         self.combine(other, |mine, theirs| match theirs {
             None => mine.clone(),
@@ -191,7 +191,7 @@ impl FieldSet {
         })
     }
 
-    /// The paths of this set, without the paths of `other` and everything below them.
+    /// Returns the paths of this set, without the paths of `other` and everything below them.
     pub fn without(&self, other: &FieldSet) -> FieldSet {
         self.combine(other, |mine, theirs| match theirs {
             None => mine.clone(),
@@ -218,7 +218,8 @@ impl FieldSet {
         FieldSet { entries }
     }
 
-    /// Calls `visit` for each path; on each level, shorter paths come before longer ones.
+    /// Calls `visit` for each path. Of the paths with a common beginning, the paths with one step more come before
+    /// longer paths.
     pub fn for_each(&self, visit: &mut dyn FnMut(&[Step])) {
         self.walk(&mut Vec::new(), visit);
     }
@@ -236,7 +237,8 @@ impl FieldSet {
         }
     }
 
-    /// Adds the declared fields along each path: they exist because a field below them exists.
+    /// Returns this set and, for each path, the declared fields on the way to it: a field exists if a field below
+    /// it exists.
     pub(super) fn with_named_fields(&self, ty: Type<'_>) -> FieldSet {
         let mut out = FieldSet::default();
         for (step, entry) in &self.entries {

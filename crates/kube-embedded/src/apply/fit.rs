@@ -6,14 +6,14 @@ use serde_json::Value;
 use super::typed::{element, granular_list};
 use crate::schema::{Kind, Type};
 
-/// The type errors of a value, each with its path.
+/// Returns the type errors of a value, each with its path.
 pub(super) fn errors(ty: Type<'_>, value: &Value) -> Vec<String> {
     let mut out = Vec::new();
     check(ty, value, "", &mut out);
     out
 }
 
-/// The limit on the number of errors, because each repeats its path.
+/// The largest number of errors. It is limited because each error contains a whole path.
 const MOST: usize = 100;
 
 fn check(ty: Type<'_>, value: &Value, path: &str, out: &mut Vec<String>) {

@@ -8,7 +8,7 @@ use super::fieldset::{FieldSet, Step};
 use super::{Manager, Operation};
 
 /// The identity of a field manager. An applier keeps its identity when it changes its API version; any other
-/// writer gets a new one.
+/// writer has one identity for each API version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Identity {
     pub(super) manager: String,
@@ -43,7 +43,7 @@ pub(super) struct Owned {
 
 pub(super) type Managed = BTreeMap<Identity, Owned>;
 
-/// The largest number of writers with an entry of their own; see [`cap`].
+/// The largest number of writers (not appliers) with an entry of their own; see [`cap`].
 const MAX_UPDATERS: usize = 10;
 const BUCKET: &str = "ancient-changes";
 
@@ -169,7 +169,8 @@ fn seconds(owned: &Owned) -> i64 {
     time.map_or(0, |t| t.as_second())
 }
 
-/// Removes the fields that every object has from a manager's fields: nobody owns them.
+/// Removes fields such as `kind` and `metadata.name` from the fields of a manager: every object has them, so
+/// nobody owns them. Removes the manager if it has no other fields.
 pub(super) fn strip(managed: &mut Managed, identity: &Identity) {
     let mut common = FieldSet::default();
     for name in ["apiVersion", "kind", "metadata"] {
@@ -196,7 +197,8 @@ pub(super) fn strip(managed: &mut Managed, identity: &Identity) {
     }
 }
 
-/// Merges the entries of the oldest writers when there are more than [`MAX_UPDATERS`].
+/// Merges the entries of the oldest writers, one merged entry per API version, when there are more than
+/// [`MAX_UPDATERS`].
 pub(super) fn cap(managed: &mut Managed) {
     let mut updaters: Vec<Identity> = managed
         .keys()

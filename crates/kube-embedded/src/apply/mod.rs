@@ -32,7 +32,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The name in `managedFields`.
+    /// Returns the name of the operation in `managedFields`.
     pub fn as_str(self) -> &'static str {
         match self {
             Operation::Apply => "Apply",
@@ -67,16 +67,16 @@ pub struct Conflict {
     pub subresource: Option<String>,
     /// The API version that the other manager wrote.
     pub api_version: String,
-    /// The time of its last write.
+    /// The time of the last write of the other manager.
     pub time: Option<String>,
-    /// The kind of write.
+    /// The kind of write by which the other manager owns the field.
     pub operation: Operation,
     /// The field, such as `.spec.template.spec.containers[name="main"].image`.
     pub field: String,
 }
 
 impl Conflict {
-    /// The manager in the words of the server: `"kubectl" using apps/v1`.
+    /// Describes the manager in the words of the server: `"kubectl" using apps/v1`.
     fn owner(&self) -> String {
         let mut text = format!("{:?}", self.manager);
         if let Some(subresource) = &self.subresource {
@@ -88,13 +88,13 @@ impl Conflict {
         text
     }
 
-    /// The text for `status.details.causes[].message`.
+    /// Returns the text for `status.details.causes[].message`.
     pub fn message(&self) -> String {
         format!("conflict with {}", self.owner())
     }
 }
 
-/// The server's message about conflicts.
+/// Returns the server's message about conflicts.
 pub fn conflict_message(conflicts: &[Conflict]) -> String {
     if let [only] = conflicts {
         return format!(
@@ -148,7 +148,7 @@ pub enum ApplyError {
 }
 
 impl ApplyError {
-    /// The status code and the reason of the server's answer.
+    /// Returns the status code and the reason of the server's answer.
     pub fn status(&self) -> (u16, &'static str) {
         match self {
             ApplyError::Conflict(_) => (409, "Conflict"),
@@ -179,7 +179,7 @@ pub fn track_update(
         }
     };
     managed::forget(after);
-    // An object without owners gets none until a client applies to it.
+    // An object without field owners gets no owners from this write; only an apply adds the first owner.
     if owners.is_empty() && before.is_some() {
         return;
     }
@@ -188,7 +188,7 @@ pub fn track_update(
     managed::encode(after, &owners);
 }
 
-/// The empty object that a new object is compared with.
+/// Returns the empty object that a new object is compared with.
 fn nothing(schema: &Schema, like: &Value) -> Value {
     let mut zero = if schema.is_built_in() {
         typed::zero(schema.root())
@@ -425,7 +425,7 @@ fn dropped(schema: &Schema, merged: Value, last: &FieldSet, owners: &Managed) ->
     )
 }
 
-/// The fields in kubectl's last-applied annotation that still have the value of the annotation.
+/// Returns the fields in kubectl's last-applied annotation whose live value is still the value in the annotation.
 fn last_applied(schema: &Schema, live: &Value, manager: &Manager<'_>) -> FieldSet {
     let annotation = live
         .pointer("/metadata/annotations")

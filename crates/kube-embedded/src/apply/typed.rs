@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 use super::fieldset::{FieldSet, Step};
 use crate::schema::{Kind, ListKind, Type};
 
-/// The shape of a value, as ownership distinguishes it.
+/// The shape of a value, as far as the rules of field ownership depend on it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Atom {
     Map,
     List,
     Scalar,
-    /// Null or missing: takes the shape of the other side.
+    /// Null or missing: takes the shape of the value that it is compared or merged with.
     Unknown,
 }
 
@@ -26,7 +26,7 @@ fn atom(value: Option<&Value>) -> Atom {
     }
 }
 
-/// The shape that a null of this type stands for.
+/// Returns the shape that a null of this type stands for.
 fn atom_of_type(ty: Type<'_>) -> Atom {
     match ty.node().map(|n| n.kind) {
         None | Some(Kind::Object | Kind::Any | Kind::Opaque) => Atom::Map,
@@ -39,7 +39,7 @@ pub(super) fn granular_list(ty: Type<'_>) -> bool {
     *ty.list_kind() != ListKind::Atomic
 }
 
-/// The path step that identifies an element of a set or a list map.
+/// Returns the path step that identifies an element of a set or a list map.
 pub(super) fn element(ty: Type<'_>, item: &Value) -> Result<Step, String> {
     match (ty.list_kind(), item) {
         (ListKind::Atomic, _) => Err("invalid indexing of non-associative list".to_owned()),
@@ -84,10 +84,10 @@ pub(super) fn element(ty: Type<'_>, item: &Value) -> Result<Step, String> {
     }
 }
 
-/// The elements of a list in order, and all elements with the same step.
+/// The elements of a list in order, and the elements with each step: several if an element appears more than once.
 type Indexed<'a> = (Vec<(Step, &'a Value)>, BTreeMap<Step, Vec<&'a Value>>);
 
-/// Indexes elements by the step that identifies them, in order; leaves out elements without an identity.
+/// Indexes the elements of a list by the step that identifies them. Leaves out elements without an identity.
 fn index<'a>(ty: Type<'_>, items: &'a [Value]) -> Indexed<'a> {
     let mut order = Vec::with_capacity(items.len());
     let mut by_step: BTreeMap<Step, Vec<&Value>> = BTreeMap::new();
@@ -100,7 +100,7 @@ fn index<'a>(ty: Type<'_>, items: &'a [Value]) -> Indexed<'a> {
     (order, by_step)
 }
 
-/// The fields of a value.
+/// Returns the paths of all fields in a value.
 pub(super) fn field_set(ty: Type<'_>, value: &Value) -> FieldSet {
     let mut set = FieldSet::default();
     collect(ty, value, &mut Vec::new(), &mut set);
@@ -356,15 +356,15 @@ fn merge_at(ty: Type<'_>, live: Option<&Value>, config: Option<&Value>) -> Optio
     config.or(live).cloned()
 }
 
-/// Common elements take the order of the configuration; the other live elements keep their positions between
-/// them.
+/// Merges two lists. The elements that are in both lists take the order of the configuration. The other live
+/// elements keep their positions between them.
 fn merge_lists(ty: Type<'_>, live: &[Value], config: &[Value]) -> Vec<Value> {
     let (left, live_by) = index(ty, live);
     let (right, config_by) = index(ty, config);
     let one = |by: &BTreeMap<Step, Vec<&Value>>, step: &Step| -> Option<Value> {
         match by.get(step).map(Vec::as_slice) {
             Some([only]) => Some((*only).clone()),
-            // An element that appears twice is replaced, not merged.
+            // A live element that appears twice is replaced, not merged.
             Some(_) => Some(Value::Null),
             None => None,
         }
@@ -468,7 +468,7 @@ pub(super) fn remove(ty: Type<'_>, value: &Value, fields: &FieldSet) -> Value {
     }
 }
 
-/// The zero value of this type, as Go creates it: structs exist, and other required fields are null or zero.
+/// Returns the zero value of a type, as Go creates it: structs exist, and other required fields are null or zero.
 pub(super) fn zero(ty: Type<'_>) -> Value {
     let mut out = Map::new();
     if let Some(node) = ty.node() {

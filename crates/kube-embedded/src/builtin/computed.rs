@@ -1,6 +1,6 @@
 //! Defaults that depend on more than a sibling field.
 //!
-//! Each function gets an object before the defaults of its fields are filled in.
+//! The server calls each function with an object before it fills in the other defaults of the object's fields.
 
 use base64::Engine;
 use serde_json::{Map, Value};
@@ -49,7 +49,8 @@ fn set(map: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
     }
 }
 
-/// An image without a tag means `latest`, and the default for `latest` is to pull always.
+/// Sets the default pull policy: `Always` for the tag `latest` and for an image without a tag, which means
+/// `latest`; otherwise `IfNotPresent`.
 fn pull_policy(container: &mut Map<String, Value>) {
     let image = text(container, "image").unwrap_or_default();
     let name = image.rsplit('/').next().unwrap_or(image);
@@ -95,8 +96,8 @@ fn each<'a>(
         .filter_map(Value::as_object_mut)
 }
 
-/// `serviceAccount` and `serviceAccountName` are two names of one field. With `hostNetwork`, the default of a
-/// `hostPort` is the `containerPort`.
+/// Fills in the defaults of a pod spec. `serviceAccount` and `serviceAccountName` are two names of one field. With
+/// `hostNetwork`, the default of a `hostPort` is the `containerPort`.
 fn pod_spec(spec: &mut Map<String, Value>) {
     for (from, to) in [
         ("serviceAccountName", "serviceAccount"),
@@ -123,7 +124,7 @@ fn pod_spec(spec: &mut Map<String, Value>) {
     }
 }
 
-/// In a pod (not in a pod template), the default of a request is the limit.
+/// Fills in the defaults of a pod. In a pod (not in a pod template), the default of a request is the limit.
 fn pod(pod: &mut Map<String, Value>) {
     let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
@@ -167,8 +168,8 @@ fn template_selector(controller: &mut Map<String, Value>) {
     }
 }
 
-/// For containers: `default` takes its defaults from `max`, and `defaultRequest` from `default`, then from
-/// `min`.
+/// Fills in the limits for containers: missing values of `default` come from `max`; missing values of
+/// `defaultRequest` come from `default`, then from `min`.
 fn limit_range(item: &mut Map<String, Value>) {
     if text(item, "type") != Some("Container") {
         return;
@@ -190,7 +191,7 @@ fn limit_range(item: &mut Map<String, Value>) {
     }
 }
 
-/// `stringData` is write-only: it is merged into `data`.
+/// Merges the write-only field `stringData` into `data`.
 fn string_data(secret: &mut Map<String, Value>) {
     let Some(Value::Object(strings)) = secret.remove("stringData") else {
         return;
@@ -218,7 +219,7 @@ fn claim_templates(spec: &mut Map<String, Value>) {
     }
 }
 
-/// A Job, unlike a job template, gets defaults for `completions`, `parallelism` and `backoffLimit`.
+/// Fills in `completions`, `parallelism` and `backoffLimit` of a Job; a job template does not get these defaults.
 fn job(job: &mut Map<String, Value>) {
     let Some(spec) = job.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
@@ -260,7 +261,7 @@ fn policy_types(spec: &mut Map<String, Value>) {
     set(spec, "policyTypes", types);
 }
 
-/// If one direction of scaling is set, both get their defaults.
+/// Fills in the defaults of both scaling directions if one of them is set.
 fn scaling_behavior(behavior: &mut Map<String, Value>) {
     let rules = |policies: Value| serde_json::json!({"policies": policies, "selectPolicy": "Max"});
     let up = rules(serde_json::json!([

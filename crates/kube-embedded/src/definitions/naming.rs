@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-/// The names that a definition gets, and the conflict that denies it the others.
+/// The names that a definition gets, and the conflict because of which it does not get its other names.
 pub struct Naming {
     /// The value for `status.acceptedNames`.
     pub accepted: Value,
-    /// Reason and message of the last conflict.
+    /// The reason and the message of the last conflict.
     pub conflict: Option<(&'static str, String)>,
 }
 
@@ -48,7 +48,7 @@ pub fn of(definition: &Value, others: &[Value]) -> Naming {
     }
 }
 
-/// The accepted names of the other definitions of the group: resource names, and kinds.
+/// Returns the accepted names of the other definitions of the group: resource names, and kinds.
 fn taken<'o>(definition: &Value, others: &'o [Value]) -> (BTreeSet<&'o str>, BTreeSet<&'o str>) {
     let mut resources = BTreeSet::new();
     let mut kinds = BTreeSet::new();

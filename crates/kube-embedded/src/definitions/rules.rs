@@ -39,7 +39,7 @@ pub fn check(schema: &Value, root: bool, path: &str) -> Vec<Cause> {
     causes
 }
 
-/// The rule as a real server prints it: all its fields, in the order of its Go type.
+/// Formats a rule as a real server prints it: all its fields, in the order of its Go type.
 fn shown(rule: &Value) -> String {
     let text = |key: &str| json!(rule[key].as_str().unwrap_or_default());
     format!(
@@ -76,7 +76,7 @@ fn wrong(source: &str, schema: &Value, root: bool) -> Option<String> {
     })
 }
 
-/// The message of the compiler, with line, column and a marker below the source line.
+/// Returns the message of the compiler, with line, column and a marker below the source line.
 fn placed(source: &str, at: Option<usize>, what: &str) -> String {
     let before = at.and_then(|at| source.get(..at)).unwrap_or_default();
     let line = before.matches('\n').count();
@@ -90,7 +90,8 @@ fn placed(source: &str, at: Option<usize>, what: &str) -> String {
     )
 }
 
-/// The first field of a selector chain that an object type does not declare.
+/// Returns the first field of a chain (`a`, `b` for `self.a.b`) that the schema does not declare; None if it
+/// declares all.
 fn undeclared<'c>(schema: &Value, root: bool, chain: &[&'c str]) -> Option<&'c str> {
     let mut schema = schema;
     let mut resource = root;

@@ -35,7 +35,8 @@ pub fn check(spec: &Value) -> Vec<Cause> {
     if !causes.is_empty() {
         return causes;
     }
-    // If all versions share a schema, a real server stores it once, and its messages name that path.
+    // If all versions have the same schema, a real server stores it once, and its messages name the path of that
+    // copy.
     if let Some(first) = versions.first().map(schema)
         && versions.iter().all(|version| schema(version) == first)
     {
@@ -275,7 +276,7 @@ fn nested_with(schema: &Value, may_type: bool, path: &str, causes: &mut Vec<Caus
     nested(&below, path, causes);
 }
 
-/// A default must be valid in its own schema, without unknown fields.
+/// Adds a cause for each default that is not valid in its own schema or has unknown fields.
 fn defaults(schema: &Value, level: Level, path: &str, causes: &mut Vec<Cause>) {
     let default = &schema["default"];
     if !default.is_null()

@@ -1,7 +1,7 @@
 //! Writes of one object: the fields that the server sets, keeps and refuses.
 //!
-//! Pure functions: the old object, the sent object, the user and the time go in; the object to store comes
-//! out. Policies and the store come after.
+//! The functions are pure: they take the old object, the sent object, the user and the time, and return the object
+//! to store. The callers then check the admission policies and write to the store.
 
 mod birth;
 mod identity;
@@ -35,7 +35,7 @@ pub struct Writer {
     pub now: String,
     /// How to treat unknown fields.
     pub field_validation: FieldValidation,
-    /// The annotations that the API writes.
+    /// The annotations that the API writes itself.
     pub stamps: Arc<[Stamp]>,
 }
 
@@ -78,7 +78,7 @@ impl Part {
 pub struct Draft {
     /// The object, without a new resourceVersion.
     pub object: Value,
-    /// For the Warning headers.
+    /// The texts for the Warning headers of the answer.
     pub warnings: Vec<String>,
 }
 
@@ -96,7 +96,7 @@ pub fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
 
-/// The fields of a value; a value that is not an object is replaced by an empty object.
+/// Returns the fields of a value; replaces a value that is not an object by an empty object.
 ///
 /// Writing by index (`object["status"]["phase"] = ..`) panics if a value on the path is not an object, and
 /// another process may have written anything into the file.
@@ -110,12 +110,12 @@ pub fn map_of(value: &mut Value) -> &mut Map<String, Value> {
     }
 }
 
-/// The fields of the object in the field `field`, which is created if it is missing.
+/// Returns the fields of the object in the field `field`, which is created if it is missing.
 pub fn map_at<'o>(object: &'o mut Value, field: &str) -> &'o mut Map<String, Value> {
     map_of(map_of(object).entry(field).or_insert(Value::Null))
 }
 
-/// The metadata of an object, which is created if it is missing.
+/// Returns the metadata of an object, which is created if it is missing.
 pub fn meta_mut(object: &mut Value) -> &mut Map<String, Value> {
     map_at(object, "metadata")
 }
@@ -223,7 +223,7 @@ pub fn update(
             .into_iter()
             .map(|mut cause| {
                 if part == Part::Status && resource.custom.is_some() {
-                    // A real server checks the status on its own, so its message starts the path there.
+                    // A real server checks the status alone, so the paths in its messages begin at the status.
                     cause.message = cause.message.replacen(": status.", ": ", 1);
                 }
                 cause
@@ -289,7 +289,7 @@ fn own(resource: &Resource, old: Option<&Value>, object: &mut Value, part: Part,
     apply::track_update(&resource.schema, old, object, &manager);
 }
 
-/// The fields that a write to a part of an object ignores, so that nobody owns them through it.
+/// Returns the fields that a write to this part of an object ignores. The writer does not become their owner.
 pub fn reset_fields(resource: &Resource, part: Part) -> &'static [&'static str] {
     match (part, resource.custom.is_some()) {
         (Part::Main | Part::Scale, _) if resource.has_status() => &["status"],
@@ -316,7 +316,7 @@ fn annotate(object: &mut Value, key: &str, value: Option<&str>) {
     }
 }
 
-/// The fields whose change increments the generation.
+/// Returns the fields whose change increments the generation.
 fn desired<'a>(resource: &Resource, object: &'a Value) -> Vec<(&'a String, &'a Value)> {
     object
         .as_object()
@@ -330,7 +330,8 @@ fn desired<'a>(resource: &Resource, object: &'a Value) -> Vec<(&'a String, &'a V
         .collect()
 }
 
-/// A status write keeps the rest of the object; for built-in kinds it may also change annotations.
+/// Restores everything except the status from the old object. For built-in kinds, a status write may also change
+/// annotations.
 fn keep_all_but_status(resource: &Resource, old: &Value, object: &mut Value) {
     let status = object.get("status").cloned();
     let managed = object["metadata"].get("managedFields").cloned();

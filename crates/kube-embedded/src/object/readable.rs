@@ -29,7 +29,7 @@ pub enum Unreadable {
 }
 
 impl Unreadable {
-    /// The failure for a request body.
+    /// Returns the failure that the client gets if the value was its request body.
     pub fn refuse(self, kind: &str, version: &str) -> Failure {
         match self {
             Unreadable::Mismatch(failure) => failure,
@@ -42,7 +42,7 @@ impl Unreadable {
         }
     }
 
-    /// The reason, as a part of another message.
+    /// Returns the reason, as a part of another message.
     pub fn why(self) -> String {
         match self {
             Unreadable::Mismatch(failure) => failure.message,
@@ -51,7 +51,7 @@ impl Unreadable {
     }
 }
 
-/// The first words of the message about an object that cannot be decoded.
+/// Returns the first words of the message about an object that cannot be decoded.
 pub fn cannot_be_handled(kind: &str, version: &str) -> String {
     format!("{kind} in version {version:?} cannot be handled as a {kind}: ")
 }
@@ -182,7 +182,7 @@ fn other_kind(subject: &Subject, kind: &str, object: &Value) -> Failure {
     Failure::invalid(&sent, super::meta(object, "name"), vec![cause])
 }
 
-/// A text field that may be missing.
+/// Returns a text field; empty if it is missing. Other types are an error.
 fn word<'a>(object: &'a Value, field: &str) -> Result<&'a str, Unreadable> {
     let found = match &object[field] {
         Value::Null => return Ok(""),

@@ -80,7 +80,8 @@ pub(super) fn broken(
     causes
 }
 
-/// The replica count of a scalable kind must be a non-negative integer, even if the schema allows more.
+/// Returns a cause if the replica count of a scalable kind is not a non-negative integer, even if the schema
+/// allows it.
 fn countless(custom: &Custom, object: &Value) -> Option<Cause> {
     let path = &custom.scale.as_ref()?.replicas;
     let value = scale::at(object, path);
@@ -174,7 +175,7 @@ pub(super) fn new_finalizers(old: &Value, object: &Value) -> Option<Cause> {
     })
 }
 
-/// Rules in the Go code of a real server that clients depend on.
+/// Checks the rules in the Go code of a real server that clients depend on.
 pub(super) fn own_rules(resource: &Resource, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let workload = resource.subject.group == "apps"

@@ -1,8 +1,9 @@
 //! JSON patch (RFC 6902) with the deviations of the API server.
 //!
-//! Not a crate, because the server deviates from the RFC and clients rely on it: a test of null passes on an
-//! absent field (kube's `finalizer()` sends one), `replace` of an absent field adds it, `add` without a value
-//! adds null, negative indexes count from the end, and text before the first slash of a path is ignored.
+//! This module does not use a crate, because the server deviates from the RFC and clients rely on it: a test of
+//! null passes on an absent field (kube's `finalizer()` sends such a test), `replace` of an absent field adds the
+//! field, `add` without a value adds null, negative indexes count from the end, and text before the first slash of
+//! a path is ignored.
 
 use serde_json::Value;
 
@@ -149,7 +150,7 @@ fn unescape(part: &str) -> String {
     part.replace("~1", "/").replace("~0", "~")
 }
 
-/// The object or list that contains the last segment of a path, and that segment.
+/// Returns the object or list that contains the last segment of a path, and that segment.
 fn find<'a>(document: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), String> {
     let mut parts = path.split('/').skip(1).map(unescape).collect::<Vec<_>>();
     let key = parts.pop().ok_or("an empty path names no field")?;
@@ -233,7 +234,7 @@ fn take(holder: &mut Value, key: &str) -> Result<Value, String> {
     }
 }
 
-/// The approximate size of a value as JSON, in bytes.
+/// Returns the approximate size of a value as JSON, in bytes.
 fn size(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 8,

@@ -49,7 +49,7 @@ pub enum PatchError {
 }
 
 impl PatchError {
-    /// The status code and the reason of the server's answer.
+    /// Returns the status code and the reason of the server's answer.
     pub fn status(&self) -> (u16, &'static str) {
         match self {
             PatchError::Malformed(_) => (400, "BadRequest"),
@@ -59,7 +59,7 @@ impl PatchError {
         }
     }
 
-    /// The message of the server's answer; it does not say why a JSON patch does not apply.
+    /// Returns the message of the server's answer; the message does not say why a JSON patch does not apply.
     pub fn message(&self) -> String {
         match self {
             PatchError::DoesNotApply { .. } | PatchError::Unsupported(_) => {

@@ -191,7 +191,7 @@ fn check_order(
     Ok(())
 }
 
-/// The identity of an element: its merge key, or the element itself.
+/// Returns the identity of an element: its merge key, or the element itself if the list has no merge key.
 fn identity<'a>(item: &'a Value, merge_key: Option<&str>) -> Result<&'a Value, PatchError> {
     match merge_key {
         None => Ok(item),
@@ -293,7 +293,8 @@ fn special_elements(
     })
 }
 
-/// Returns whether all elements are objects; mixed lists cannot be merged.
+/// Returns whether all elements are objects. Lists with elements of different types, and lists of lists, are an
+/// error.
 fn uniform(old: &[Value], new: &[Value]) -> Result<bool, PatchError> {
     let mut kinds = old.iter().chain(new).map(|v| match v {
         Value::Object(_) => 'o',
@@ -319,7 +320,8 @@ fn uniform(old: &[Value], new: &[Value]) -> Result<bool, PatchError> {
     Ok(first == 'o')
 }
 
-/// Puts the elements of `order` into that order, and the other elements between them at their live positions.
+/// Sorts a merged list. The elements of `order` take that order. Each other element comes before the first of them
+/// that is behind it in the live list; an element that is not in the live list comes last.
 fn arrange(
     merged: Vec<Value>,
     order: &[Value],
@@ -355,7 +357,7 @@ fn arrange(
     Ok(out)
 }
 
-/// The first position of each element of a list, by the identity of the element.
+/// Returns the first position of each element of a list, by the identity of the element.
 fn places(list: &[Value], key: Option<&str>) -> HashMap<String, usize> {
     let mut found = HashMap::with_capacity(list.len());
     for (at, item) in list.iter().enumerate() {

@@ -1,8 +1,8 @@
 //! Decodes protobuf request bodies into JSON.
 //!
-//! Go's typed clients send built-in kinds only as protobuf, without a fallback, but accept JSON answers. So
-//! this module decodes protobuf and nothing encodes it. The Go program of the conformance suite writes
-//! `wire.json`.
+//! Go's typed clients send built-in kinds only as protobuf, without a fallback, but accept JSON answers. So this
+//! module decodes protobuf, and no code encodes it. The Go program of the conformance suite writes `wire.json`,
+//! the table of the message types and their fields.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -53,11 +53,11 @@ struct Field {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
-    /// Always in the message, and always in JSON.
+    /// The field is always in the message, and always in JSON.
     Always,
-    /// Always in the message; in JSON only if it is not zero.
+    /// The field is always in the message; in JSON only if it is not zero.
     UnlessZero,
-    /// In the message only if it was set.
+    /// The field is in the message only if it was set.
     Pointer,
     List,
     Map,
@@ -161,7 +161,7 @@ pub(super) fn decode(body: &[u8]) -> Result<Value, Unreadable> {
     Ok(object.into())
 }
 
-/// One field of a message, not decoded yet.
+/// The value of one field of a message, not decoded yet.
 #[derive(Clone, Copy)]
 enum Piece<'a> {
     Varint(u64),
@@ -236,7 +236,7 @@ fn fixed<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], Unreadable> {
     Ok(*bytes)
 }
 
-/// The last field with this number; protobuf ignores the earlier ones.
+/// Returns the last field with this number; protobuf ignores the earlier fields with the same number.
 fn last<'a>(pieces: &[(u64, Piece<'a>)], number: u64) -> Option<Piece<'a>> {
     pieces
         .iter()
@@ -297,7 +297,7 @@ fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>,
     Ok(object)
 }
 
-/// One item of a list, or several numbers packed into one field.
+/// Decodes one item of a list, or several numbers that are packed into one field.
 fn items_of(kind: &Kind, piece: Piece<'_>, depth: usize) -> Result<Vec<Value>, Unreadable> {
     match (kind, piece) {
         (Kind::Int | Kind::Bool, Piece::Bytes(mut rest)) => {
@@ -390,7 +390,7 @@ fn texts(piece: Piece<'_>, wanted: u64) -> Result<Value, Unreadable> {
         .collect()
 }
 
-/// A time; the start of the epoch means that no time is set.
+/// Decodes a time. The start of the epoch means that no time is set, and becomes null.
 fn time(piece: Piece<'_>, format: &str) -> Result<Value, Unreadable> {
     let pieces = collect(piece.bytes()?)?;
     let number = |at| last(&pieces, at).map_or(Ok(0), Piece::number);

@@ -17,7 +17,8 @@ pub(super) fn type_errors(ty: Type<'_>, value: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// `path` contains indexes; `fields` does not, because Go does not print them.
+/// Adds the first type error of a value to `errors`. `path` contains list indexes; `fields` does not, because Go
+/// does not print them.
 fn walk(
     ty: Type<'_>,
     value: &Value,
@@ -142,7 +143,7 @@ fn mismatch(node: &Node, value: &Value) -> Option<Mismatch> {
     (!fits).then(|| Mismatch::Type(found.to_owned()))
 }
 
-/// The position of the first byte that is not base64. Go ignores line ends and surplus bits at the end.
+/// Returns the position of the first byte that is not base64. Go ignores line ends and surplus bits at the end.
 fn illegal_byte(text: &str) -> Option<usize> {
     match BASE64_STANDARD.decode(text.replace(['\r', '\n'], "")) {
         Ok(_) | Err(DecodeError::InvalidLastSymbol { .. }) => None,
@@ -155,7 +156,7 @@ fn short(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-/// The name of the Go type, as far as OpenAPI gives it.
+/// Returns the name of the Go type, as far as OpenAPI gives it.
 fn go_type(ty: Type<'_>) -> String {
     let Some(node) = ty.node() else {
         return "interface {}".to_owned();

@@ -88,8 +88,8 @@ fn keeps_null(flavor: Flavor, ty: Type<'_>) -> bool {
             .is_some_and(|n| matches!(n.kind, Kind::Any | Kind::Opaque))
 }
 
-/// Returns whether Go would not print a field: empty optional lists and maps, and zeros that are not
-/// pointers.
+/// Returns whether Go leaves a field out of its JSON: an empty optional list or map, or a zero value whose field
+/// is not a pointer.
 fn is_omitted(ty: Type<'_>, key: &str, value: &Value) -> bool {
     let Some(node) = ty.node() else { return false };
     let Some(slot) = node.properties.get(key) else {

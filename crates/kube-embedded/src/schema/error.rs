@@ -45,7 +45,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The name in the API.
+    /// Returns the name of the reason in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Reason::FieldValueRequired => "FieldValueRequired",
@@ -80,7 +80,7 @@ impl FieldError {
         FieldError::new(path, Reason::FieldValueInvalid, message)
     }
 
-    /// The error for a missing required field.
+    /// Builds the error for a missing required field.
     pub fn required(path: impl Display, detail: &str) -> FieldError {
         let message = if detail.is_empty() {
             "Required value".to_owned()

@@ -37,7 +37,7 @@ pub struct Schema {
     root: Slot,
 }
 
-/// Whether a schema follows the rules of CRDs or of built-in kinds, where they differ.
+/// The rules that a schema follows where the rules of CRDs and of built-in kinds differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flavor {
     /// A structural schema of a CRD.
@@ -57,16 +57,16 @@ pub(crate) struct Types {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Slot {
     node: usize,
-    /// The default in the schema; also completes the keys of list maps.
+    /// The default in the schema. It also replaces a missing key of an element in a list map.
     pub(crate) default: Option<Value>,
-    /// The value that a missing field gets; None if it stays missing.
+    /// The value that the server fills in if the field is missing; None if the field stays missing.
     pub(crate) fill: Option<Value>,
     pub(crate) nullable: bool,
     /// Whether Go omits the field if it is zero or empty.
     omit_zero: bool,
     /// Whether Go prints null if the field is not set.
     pub(crate) print_null: bool,
-    /// Whether a map is owned as a whole; None leaves it to the type.
+    /// Whether a map has one owner as a whole; None if the type of the map decides.
     atomic: Option<bool>,
     pub(crate) merge: Merge,
 }
@@ -79,7 +79,8 @@ pub(crate) struct Merge {
     pub(crate) key: Option<String>,
 }
 
-/// How list elements are identified.
+/// The way in which the elements of a list are identified: not at all, by their value, or by the values of these
+/// keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum ListKind {
     #[default]
@@ -128,12 +129,13 @@ pub(crate) struct Node {
     atomic: bool,
     /// Whether pruning keeps unknown keys.
     preserve: bool,
-    /// Whether apply deduces types for unknown keys; inherited from an ancestor that preserves them.
+    /// Whether server-side apply deduces the types of unknown keys. A type inherits this from an enclosing type
+    /// that keeps unknown keys.
     open: bool,
     embedded: bool,
-    /// Whether the server decodes it into a Go type, which omits empty fields.
+    /// Whether the server decodes values of this type into a Go type, which omits empty fields.
     go: bool,
-    /// The rules of a CRD for `metadata` (only names), in addition to its type.
+    /// The rules of a CRD for `metadata` (only names), in addition to the type of `metadata`.
     metadata_rules: Option<Box<Slot>>,
     rules: Rules,
     steps: Vec<DefaultStep>,
@@ -141,7 +143,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// The declared fields: name, use, and whether the field is required.
+    /// Returns the declared fields: the name, the use of a type, and whether the field is required.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&str, &Slot, bool)> {
         self.properties
             .iter()
@@ -180,7 +182,7 @@ pub(crate) struct Rules {
     not: Option<Box<Slot>>,
 }
 
-/// The type at one position of a schema, while walking a value.
+/// The type of a value, found by walking the schema and the value together.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Type<'a> {
     /// Declared in the schema.
@@ -218,7 +220,7 @@ impl<'a> Type<'a> {
         self.node().is_some_and(|n| n.properties.contains_key(key))
     }
 
-    /// The type of a field; None if the schema does not allow the field.
+    /// Returns the type of a field; None if the schema does not allow the field.
     pub(crate) fn field(self, key: &str) -> Option<Type<'a>> {
         let Some(node) = self.node() else {
             return Some(self);
@@ -234,7 +236,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// The type of the elements of a list.
+    /// Returns the type of the elements of a list.
     pub(crate) fn items(self) -> Type<'a> {
         match self.node() {
             Some(node) => match &node.items {
@@ -257,7 +259,8 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// How a list of this type is owned.
+    /// Returns how the elements of a list of this type are identified, and so whether they have owners of their
+    /// own.
     pub(crate) fn list_kind(self) -> &'a ListKind {
         static ATOMIC: ListKind = ListKind::Atomic;
         self.node().map_or(&ATOMIC, |n| &n.list)
@@ -274,19 +277,19 @@ impl Schema {
         parse::custom(v)
     }
 
-    /// Parses a part of a CRD's schema whose values are not resources.
+    /// Parses a part of a CRD's schema; values of this part have no apiVersion, kind and metadata.
     pub(crate) fn part(v: &Value) -> Result<Schema, SchemaError> {
         parse::part(v)
     }
 
-    /// A schema without declared fields: every field is kept and has its own owner.
+    /// Returns a schema without declared fields: every field is kept and has its own owner.
     pub fn open() -> Schema {
         let open =
             serde_json::json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         parse::custom(&open).expect("BUG: the open schema is well formed")
     }
 
-    /// The schema of one node in a shared set of types.
+    /// Returns the schema of one node in a shared set of types.
     pub(crate) fn of(types: Arc<Types>, node: usize) -> Schema {
         Schema {
             types,
@@ -326,14 +329,15 @@ impl Schema {
         validate::validate(self, object, Some(old))
     }
 
-    /// Returns the first value of a built-in kind that Go's decoder would refuse, with its error message.
+    /// Returns the error for the first value of a built-in kind that Go's decoder would refuse; empty if there is
+    /// none.
     pub fn type_errors(&self, object: &Value) -> Vec<FieldError> {
         decode::type_errors(self.root(), object)
     }
 }
 
 impl Types {
-    /// Parses definitions that refer to each other; the map gives the index of each.
+    /// Parses definitions that refer to each other. The map gives the index of the node of each definition.
     pub(crate) fn from_definitions(
         definitions: &Map<String, Value>,
     ) -> Result<(Types, BTreeMap<String, usize>), SchemaError> {

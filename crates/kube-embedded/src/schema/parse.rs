@@ -54,7 +54,7 @@ struct Parser {
     object_meta: Option<usize>,
 }
 
-/// The schema of `metadata`; a test compares it with the table of built-in kinds.
+/// Returns the schema of `metadata`; a test compares it with the table of built-in kinds.
 pub(super) fn object_meta() -> Value {
     let text = json!({"type": "string"});
     let texts =
@@ -103,7 +103,8 @@ pub(super) fn custom(v: &Value) -> Result<Schema, SchemaError> {
         map.insert("x-kubernetes-embedded-resource".into(), json!(true));
     }
     let mut root = parser.slot(&root, "", false)?;
-    // The root is always a resource, without the extension; the caller checks its kind.
+    // The root is a resource even without `x-kubernetes-embedded-resource`. The caller checks the kind of the
+    // root, so the root is not checked as an embedded resource.
     if let Some(node) = parser.nodes.get_mut(root.node) {
         node.embedded = false;
     }
@@ -351,7 +352,7 @@ impl Parser {
         Ok(())
     }
 
-    /// The value that Go prints for an unset field: structs always, and zero values of required fields.
+    /// Returns the value that Go prints for an unset field: structs always, and zero values of required fields.
     fn go_fill(&self, slot: &Slot, required: bool) -> Option<Value> {
         let default = slot.default.as_ref()?;
         match default {

@@ -7,7 +7,7 @@ use super::error::FieldError;
 use super::place::Place;
 use super::{Additional, ListKind, Type};
 
-/// Calls a function with each value inside a value that the schema declares.
+/// Calls `each` for the fields, map values or items directly inside a value, if the schema gives them a type.
 fn descend(
     ty: Type<'_>,
     value: &Value,
@@ -34,7 +34,7 @@ fn descend(
     }
 }
 
-/// The error in the apiVersion or the kind of a resource; None if it is valid.
+/// Returns the error in the apiVersion or the kind of a resource; None if it is valid.
 fn wrong_type_name(key: &str, text: &str) -> Option<String> {
     if text.is_empty() {
         return Some("must not be empty".to_owned());

@@ -16,8 +16,8 @@ use super::go::{go_float, quoted};
 use super::place::Place;
 use super::{Additional, Flavor, Kind, ListKind, Node, Rules, Schema, Type, resource};
 
-/// The limit on the total size of the errors of one object: in a long list of wrong values, every element
-/// would cause an error.
+/// The limit on the total size of the errors of one object, in bytes: in a long list of wrong values, every
+/// element would cause an error.
 const MOST_BYTES: usize = 256 << 10;
 
 /// The errors, and the number of checks. For a failed `anyOf`, the errors of the alternative with the most
@@ -329,7 +329,7 @@ fn list(
     }
 }
 
-/// The keys that identify an element of a list map; None for elements of other lists.
+/// Returns the keys that identify an element of a list map, as JSON; None for elements of other lists.
 fn keys_of(ty: Type<'_>, item: &Value) -> Option<String> {
     let ListKind::Map(keys) = ty.list_kind() else {
         return None;

@@ -29,7 +29,7 @@ impl Bounds {
         dead > self.floor.max(live / 2)
     }
 
-    /// The size of the history after a compaction, in bytes.
+    /// Returns the size of the history after a compaction, in bytes.
     fn target(&self, live: u64) -> u64 {
         self.floor.max(live / 2) / 2
     }
@@ -55,7 +55,7 @@ pub(super) fn tidy(
     Ok(give_back(connection, share)? || more)
 }
 
-/// Removes all history.
+/// Removes all history, and returns the compacted revision.
 pub(super) fn everything(connection: &mut Connection) -> rusqlite::Result<Revision> {
     let newest = open::newest(connection)?;
     loop {
@@ -67,8 +67,8 @@ pub(super) fn everything(connection: &mut Connection) -> rusqlite::Result<Revisi
     }
 }
 
-/// Increases the compacted revision until the history is within its bounds, or up to the end of the log, and
-/// stores it. This is one step: the next call continues.
+/// Runs one step of compaction: increases the compacted revision, stores it and returns it. The steps are complete
+/// when the history is within `bounds`; without `bounds`, at the end of the log.
 fn forget(connection: &mut Connection, bounds: Option<&Bounds>) -> rusqlite::Result<Revision> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Read again under the lock, because another process may have compacted just now.

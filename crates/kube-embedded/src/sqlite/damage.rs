@@ -29,7 +29,7 @@ pub enum Damage {
 }
 
 impl Damage {
-    /// The damage of a file that is empty although it has a log.
+    /// Returns the damage of a file that is empty although it has a log.
     pub(super) fn emptied() -> Self {
         Self::Truncated {
             has: 0,
@@ -68,7 +68,7 @@ impl Damage {
         read.filter(|damage| !is_disk || *damage != Self::Corrupt)
     }
 
-    /// Compares the size of a file with the size in its header; None if it is not a store.
+    /// Compares the size of a file with the size in its header; None if the file is not a SQLite file.
     fn of_header(header: &[u8], has: u64) -> Option<Self> {
         if !header.starts_with(MAGIC) {
             return None;

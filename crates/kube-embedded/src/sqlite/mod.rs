@@ -63,7 +63,7 @@ pub struct Row {
     pub key: Key,
     /// The kind of the change.
     pub event: Event,
-    /// The revision that this one replaced; 0 if there is none.
+    /// The revision of the state that this change replaced; 0 if there was none.
     pub previous: Revision,
     /// `metadata` as JSON, without the resourceVersion.
     pub meta: Vec<u8>,
@@ -157,30 +157,30 @@ struct Inner {
 struct News {
     /// The newest change of each resource.
     changed: HashMap<Arc<str>, Revision>,
-    /// Changes up to this revision may be missing in `changed`, because they were compacted; 0 if none are
+    /// Changes up to this revision may be missing from `changed`, because they were compacted; 0 if no changes are
     /// missing.
     forgotten: Revision,
     /// The revision up to which the changes are complete.
     newest: Revision,
 }
 
-/// The open files of this process. Each is opened once, because closing a second handle would drop SQLite's
-/// locks.
+/// The open files of this process. Each file is opened only once, because closing a second handle would drop
+/// SQLite's locks.
 static OPEN: Mutex<Option<HashMap<PathBuf, Weak<Inner>>>> = Mutex::new(None);
 
 impl Store {
-    /// The path of the file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.0.path
     }
 
-    /// The newest revision that this process knows, as a channel that reports later ones.
+    /// Returns the newest revision that this process knows, as a channel that reports later revisions.
     pub fn head(&self) -> watch::Receiver<Revision> {
         self.0.head.subscribe()
     }
 
-    /// The newest change of a resource that this process knows. Changes that were compacted unseen are taken
-    /// as changes of every resource.
+    /// Returns the revision of the newest change of a resource that this process knows. Changes that were
+    /// compacted before this process read them are taken as changes of every resource.
     pub fn touched(&self, resource: &str) -> Revision {
         let touched = self.0.touched.read().unwrap_or_else(|e| e.into_inner());
         let known = touched.get(resource).copied().unwrap_or_default();

@@ -127,7 +127,7 @@ pub enum OpenError {
 }
 
 impl Store {
-    /// Opens or creates the file. A second call for the same file shares the first one's connections.
+    /// Opens or creates the file. A second call for the same file shares the connections of the first call.
     pub fn open(path: &Path) -> Result<Store, OpenError> {
         let path = absolute(path)?;
         let mut open = OPEN.lock().unwrap_or_else(|e| e.into_inner());
@@ -170,7 +170,7 @@ pub(super) enum Access {
     Frozen,
 }
 
-/// The visible state of a file. While it is equal, no process has written to the file.
+/// The visible state of a file. As long as it does not change, no process has written to the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Outside {
     /// Whether SQLite's `-wal` and `-shm` files exist, as they do while a process has the store open.
@@ -189,7 +189,7 @@ impl Outside {
         }
     }
 
-    /// The access for a reader that creates no files.
+    /// Returns the access for a reader that creates no files.
     pub(super) fn access(self) -> Access {
         match self.open {
             true => Access::Read,
@@ -391,7 +391,7 @@ fn spawn(path: &Path, name: &str, run: Box<dyn FnOnce() + Send>) -> Result<(), O
     })
 }
 
-/// The error for a failure of SQLite: damaged content, or another cause.
+/// Returns the error for a failure of SQLite: damaged content, or another cause.
 fn refused(path: &Path, cause: rusqlite::Error) -> OpenError {
     let path = path.to_owned();
     match Damage::of(&path, &cause) {
@@ -466,7 +466,7 @@ fn bare(path: &Path, access: Access) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// The URI of a file that no process changes; special characters are escaped.
+/// Returns the URI of a file that no process changes; special characters are escaped.
 fn frozen(path: &Path) -> String {
     let mut address = "file:".to_owned();
     for byte in path.as_os_str().as_encoded_bytes() {
@@ -604,14 +604,14 @@ INSERT INTO state VALUES ('compacted', 0), ('live', 0), ('dead', 0), ('installed
 INSERT INTO sqlite_sequence VALUES ('log', 1);
 ";
 
-/// The newest revision ever assigned, including deletions and compacted rows.
+/// Returns the newest revision ever assigned, including deletions and compacted rows.
 pub(super) fn newest(connection: &Connection) -> rusqlite::Result<Revision> {
     connection
         .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'log'")?
         .query_row([], |row| row.get(0))
 }
 
-/// Checks for commits of other processes until the store is closed.
+/// Watches for commits of other processes until the store is closed.
 fn follow(store: Weak<Inner>, connection: Connection, mut seen: Revision) {
     let version = || {
         connection

@@ -46,11 +46,11 @@ pub struct Page {
 /// A page of the log.
 #[derive(Debug)]
 pub struct Changes {
-    /// Each change, with the state before it if the caller asked for that.
+    /// Each change, with the state before it if the caller asked for these states.
     pub rows: Vec<(Row, Option<Row>)>,
     /// The revision up to which the log has been read.
     pub upto: Revision,
-    /// Whether the log continues after that revision.
+    /// Whether the log continues after `upto`.
     pub more: bool,
 }
 
@@ -113,7 +113,7 @@ impl Store {
             .await
     }
 
-    /// The keys of the objects that have this owner (a uid).
+    /// Returns the keys of the objects that have this owner (a uid).
     pub async fn dependents(&self, owner: &str) -> Result<Vec<Key>, StoreError> {
         let owner = owner.to_owned();
         self.read(move |connection| {
@@ -132,7 +132,7 @@ impl Store {
         .await
     }
 
-    /// The follow-up work of deletions that is not done yet.
+    /// Returns the follow-up work of deletions that is not done yet.
     pub async fn follow_ups(&self) -> Result<Vec<FollowUp>, StoreError> {
         self.read(|connection| {
             let mut statement =
@@ -167,7 +167,7 @@ impl Store {
             .await
     }
 
-    /// The newest change of a resource in the file, by any process; 0 if there is none.
+    /// Returns the revision of the newest change of a resource in the file, by any process; 0 if there is none.
     pub async fn newest_of(&self, resource: &'static str) -> Result<Revision, StoreError> {
         self.query(move |connection| {
             connection
@@ -257,7 +257,7 @@ pub(super) fn state(connection: &Connection, name: &str) -> rusqlite::Result<u64
         .query_row([name], |row| row.get(0))
 }
 
-/// The newest row of a key, which may be a deletion.
+/// Returns the newest row of a key, which may be a deletion.
 pub(super) fn newest_row(connection: &Connection, key: &Key) -> rusqlite::Result<Option<Row>> {
     connection
         .prepare_cached(
@@ -297,8 +297,8 @@ fn event(code: i64) -> Event {
     }
 }
 
-/// SQL for the newest row of each key at a revision. SQLite answers it from the index alone; a bare column
-/// next to max() comes from the row with the maximum.
+/// Returns the SQL for the newest row of each key at a revision. SQLite answers it from the index alone. In
+/// SQLite, a bare column next to max() has the value of the row with the maximum.
 fn newest_of_each(one_namespace: bool, limit: &str) -> String {
     let range = if one_namespace {
         "namespace = ?2 AND name > ?3"

@@ -79,15 +79,15 @@ pub struct Fill {
     pub state: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// Work that a write leaves to do; it is stored, so that it survives a crash.
+/// Work that has to be done after a write. It is stored with the write, so that it survives a crash.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FollowUp {
     /// The kind of work.
     pub what: Follow,
     /// The uid, key or name that the work is for.
     pub subject: String,
-    /// The last write that requested this work. If it is requested again while it is being done, it is not
-    /// marked as done. The store sets this field.
+    /// The last write that requested this work. Work that is requested again while it is being done is not marked
+    /// as done. The store sets this field.
     pub since: Revision,
 }
 
@@ -265,7 +265,8 @@ fn bound_wal(connection: &mut Connection, path: &Path, limit: u64) -> u64 {
     }
     match fold_wal(connection, WAL_WAIT) {
         Ok(true) => WAL_LIMIT,
-        // A reader takes longer than any reader of this program; try again later, not at every write.
+        // Some reader takes longer than the readers of this program do: the checkpoint is tried again later, not
+        // at every write.
         _ => size + WAL_LIMIT,
     }
 }
@@ -391,8 +392,8 @@ struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Begins with the changes of other processes: they come before this batch, and a reader of the new head
-    /// expects that all earlier changes are known.
+    /// Starts a batch with the changes of other processes: they come before this batch, and a reader of the new
+    /// head expects that all earlier changes are known.
     fn begin(connection: &'a Connection, seen: Revision) -> rusqlite::Result<Self> {
         Ok(Batch {
             news: open::news_within(connection, seen)?,
@@ -508,7 +509,7 @@ impl<'a> Batch<'a> {
         Ok(true)
     }
 
-    /// The revision and size that the write replaces, or the conflict.
+    /// Returns the revision and the size of the row that the write replaces, or the conflict.
     fn current(
         &self,
         key: &Key,

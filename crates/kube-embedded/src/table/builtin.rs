@@ -14,8 +14,8 @@ use super::words::{
 };
 use super::{Column, age, pod};
 
-/// The columns of a kind, with the names of a real server. `+` marks columns for `-o wide`; a type other than
-/// text follows after a colon.
+/// Returns the columns of a kind, with the names of a real server. `+` marks columns for `-o wide`; a type other
+/// than text follows after a colon.
 fn line(kind: &str) -> &'static str {
     match kind {
         "Pod" => {
@@ -79,7 +79,7 @@ fn line(kind: &str) -> &'static str {
     }
 }
 
-/// The columns of a kind.
+/// Returns the columns of a kind.
 pub(super) fn columns(subject: &Subject) -> Vec<Column> {
     let read = |word: &'static str| {
         let (word, priority) = match word.strip_prefix('+') {
@@ -96,7 +96,7 @@ pub(super) fn columns(subject: &Subject) -> Vec<Column> {
     line(&subject.kind).split(", ").map(read).collect()
 }
 
-/// The conditions of a row; null for most kinds.
+/// Returns the conditions of a row; null for most kinds.
 pub(super) fn row_conditions(subject: &Subject, object: &Value) -> Value {
     match (subject.group.as_str(), subject.kind.as_str()) {
         ("", "Pod") => pod::conditions(object),
@@ -104,7 +104,7 @@ pub(super) fn row_conditions(subject: &Subject, object: &Value) -> Value {
     }
 }
 
-/// The cells of an object, one for each column of its kind.
+/// Returns the cells of an object, one for each column of its kind.
 pub(super) fn cells(subject: &Subject, object: &Value, now: &str) -> Vec<Value> {
     let name = at(object, "/metadata/name").clone();
     let created = at(object, "/metadata/creationTimestamp");

@@ -8,17 +8,17 @@ pub(super) const NONE: &str = "<none>";
 /// The text for an unset field.
 pub(super) const UNSET: &str = "<unset>";
 
-/// A value by its JSON pointer.
+/// Returns the value at a JSON pointer; null if it is missing.
 pub(super) fn at<'a>(object: &'a Value, pointer: &str) -> &'a Value {
     object.pointer(pointer).unwrap_or(&Value::Null)
 }
 
-/// A text field; empty if it is missing.
+/// Returns the text at a JSON pointer; empty if it is missing.
 pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     at(object, pointer).as_str().unwrap_or_default()
 }
 
-/// A text field, or `absent` if it is missing.
+/// Returns the text at a JSON pointer, or `absent` if it is missing or empty.
 pub(super) fn text_or<'a>(object: &'a Value, pointer: &str, absent: &'a str) -> &'a str {
     match text(object, pointer) {
         "" => absent,
@@ -26,17 +26,17 @@ pub(super) fn text_or<'a>(object: &'a Value, pointer: &str, absent: &'a str) -> 
     }
 }
 
-/// A number; 0 if it is missing.
+/// Returns the number at a JSON pointer; 0 if it is missing.
 pub(super) fn number(object: &Value, pointer: &str) -> i64 {
     at(object, pointer).as_i64().unwrap_or_default()
 }
 
-/// The items of a list.
+/// Returns the items of the list at a JSON pointer; empty if it is missing.
 pub(super) fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
     at(object, pointer).as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The number of items or entries.
+/// Returns the number of items of a list or entries of a map.
 pub(super) fn count(object: &Value, pointer: &str) -> usize {
     match at(object, pointer) {
         Value::Array(items) => items.len(),
@@ -45,7 +45,7 @@ pub(super) fn count(object: &Value, pointer: &str) -> usize {
     }
 }
 
-/// Any value as text: strings without quotes, lists and maps as JSON.
+/// Formats any value as text: strings without quotes, lists and maps as JSON.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::Null => "<no value>".to_owned(),
@@ -54,13 +54,13 @@ pub(super) fn shown(value: &Value) -> String {
     }
 }
 
-/// The texts at a pointer in each item, joined by commas.
+/// Returns the texts at a pointer in each item, joined by commas.
 pub(super) fn joined(list: &[Value], pointer: &str) -> String {
     let names: Vec<&str> = list.iter().map(|item| text(item, pointer)).collect();
     names.join(",")
 }
 
-/// The first `most` items of a list, and the number of the others.
+/// Joins the first `most` items of a list, and adds the number of the other items.
 pub(super) fn shortened(list: &[String], most: usize, separator: &str) -> String {
     let some: Vec<&str> = list.iter().take(most).map(String::as_str).collect();
     let some = some.join(separator);
@@ -70,7 +70,7 @@ pub(super) fn shortened(list: &[String], most: usize, separator: &str) -> String
     }
 }
 
-/// Labels as text.
+/// Formats labels as `key=value` pairs, joined by commas.
 pub(super) fn labels(value: &Value) -> String {
     match value.as_object().filter(|labels| !labels.is_empty()) {
         None => NONE.to_owned(),
@@ -84,7 +84,7 @@ fn pairs(labels: &Map<String, Value>) -> impl Iterator<Item = String> + '_ {
         .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
 }
 
-/// A LabelSelector in the form of a query; empty if it has no requirements.
+/// Formats a LabelSelector as the text of a query; empty if it has no requirements.
 pub(super) fn selector(value: &Value) -> String {
     let selector = Selector::from_object(value);
     let is_unknown = |one: &Requirement| one.wanted == Wanted::Unknown;
@@ -94,7 +94,7 @@ pub(super) fn selector(value: &Value) -> String {
     }
 }
 
-/// A LabelSelector; [`NONE`] if it has no requirements.
+/// Formats a LabelSelector; returns [`NONE`] if it has no requirements.
 pub(super) fn selector_or_none(value: &Value) -> String {
     match selector(value) {
         empty if empty.is_empty() => NONE.to_owned(),

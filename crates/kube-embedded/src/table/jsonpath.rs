@@ -1,7 +1,7 @@
 //! The JSONPath subset of printer columns in definitions: a path to one value.
 //!
-//! Names (`.spec.a`, `.a\.b`, `['a.b']`), positions (`[0]`, `[-1]`), all (`[*]`, `.*`) and one comparison
-//! (`[?(@.type=="Ready")]`). Ranges, unions and recursive descent are not supported.
+//! A path consists of names (`.spec.a`, `.a\.b`, `['a.b']`), positions (`[0]`, `[-1]`), all items (`[*]`, `.*`)
+//! and one kind of comparison (`[?(@.type=="Ready")]`). Ranges, unions and recursive descent are not supported.
 
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ impl Path {
         steps(text).map(Path)
     }
 
-    /// The first value at the path.
+    /// Returns the first value at the path.
     pub fn first<'a>(&self, object: &'a Value) -> Option<&'a Value> {
         find(&self.0, object)
     }
@@ -88,7 +88,7 @@ fn name(text: &str) -> Option<(String, &str)> {
     Some((name, ""))
 }
 
-/// The position of the closing bracket; skips quotes and inner brackets.
+/// Returns the position of the closing bracket; skips quotes and inner brackets.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0;
     let mut quote = None;
@@ -135,7 +135,7 @@ fn comparison(text: &str) -> Option<Step> {
     Some(Step::Where(steps(path.trim())?, kind, value))
 }
 
-/// A quoted string, a number, true or false.
+/// Parses a quoted string, a number, true or false.
 fn literal(text: &str) -> Option<Value> {
     for quote in ['\'', '"'] {
         let Some(inner) = text

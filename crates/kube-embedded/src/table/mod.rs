@@ -43,7 +43,7 @@ pub(super) fn of(resource: &Resource, objects: &[Value], include: &str, now: &st
     })
 }
 
-/// The columns of a resource.
+/// Returns the columns of a resource.
 pub(super) fn columns(resource: &Resource) -> Value {
     match &resource.custom {
         Some(custom) => custom_columns(custom),
@@ -57,7 +57,7 @@ pub(super) fn columns(resource: &Resource) -> Value {
     }
 }
 
-/// The row of an object.
+/// Returns the row of an object.
 pub(super) fn row(resource: &Resource, object: &Value, include: &str, now: &str) -> Value {
     let cells = match &resource.custom {
         Some(custom) => custom_cells(custom, object, now),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::age;
 use super::cells::{NONE, at, is_true, items, number, text, text_or};
 
-/// The cells of a Pod.
+/// Returns the cells of a Pod.
 pub(super) fn cells(pod: &Value, now: &str) -> Vec<Value> {
     let summary = Summary::of(pod);
     let restarts = match (summary.restarts, &summary.last_restart) {
@@ -28,7 +28,7 @@ pub(super) fn cells(pod: &Value, now: &str) -> Vec<Value> {
     ]
 }
 
-/// A row condition that marks a finished pod, so that clients can hide it.
+/// Returns a row condition for a finished pod, so that clients can hide its row; null for other pods.
 pub(super) fn conditions(pod: &Value) -> Value {
     let message = match text(pod, "/status/phase") {
         "Succeeded" => "The pod has completed successfully.",

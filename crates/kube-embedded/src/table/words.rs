@@ -45,7 +45,7 @@ pub(super) fn controller(object: &Value) -> String {
     }
 }
 
-/// The status of a job, from its conditions.
+/// Returns the status of a job, from its conditions.
 pub(super) fn job_status(job: &Value) -> &'static str {
     if is_true(job, "Complete") {
         "Complete"
@@ -82,7 +82,7 @@ pub(super) fn job_duration(job: &Value, now: &str) -> String {
     age::between(from, &to).unwrap_or_default()
 }
 
-/// The addresses of a load balancer, sorted and without duplicates.
+/// Returns the addresses of a load balancer, sorted and without duplicates.
 pub(super) fn balancers(object: &Value) -> String {
     let mut found: Vec<&str> = items(object, "/status/loadBalancer/ingress")
         .iter()
@@ -182,7 +182,7 @@ fn shortened_or_unset(list: &[String]) -> String {
     }
 }
 
-/// The cells of an Event of either group; events.k8s.io has other names for the same fields.
+/// Returns the cells of an Event of either group; events.k8s.io has other names for the same fields.
 pub(super) fn event(event: &Value, now: &str) -> Vec<Value> {
     let either = |old: &str, new: &str| match at(event, old) {
         Value::Null => at(event, new).clone(),
@@ -296,7 +296,7 @@ pub(super) fn quota(quota: &Value) -> (String, String) {
     (requests.join(", "), limits.join(", "))
 }
 
-/// The current and target values of an autoscaler, two of them at most.
+/// Returns the current and target values of an autoscaler, two of them at most.
 pub(super) fn metrics(scaler: &Value) -> String {
     let current = items(scaler, "/status/currentMetrics");
     let mut found: Vec<String> = items(scaler, "/spec/metrics")

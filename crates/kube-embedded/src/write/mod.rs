@@ -29,7 +29,7 @@ enum Outcome {
 }
 
 impl Shared {
-    /// POST of a new object.
+    /// Answers POST of a new object.
     pub(super) async fn create(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
         let (mut object, repeated) = decode(resource, call)?;
         object::identify(resource, &call.target, &mut object)?;
@@ -107,7 +107,7 @@ impl Shared {
         Ok((object, warnings))
     }
 
-    /// Checks like the store, without storing, for a dry run.
+    /// Makes the checks of the store for a dry run, without storing the object.
     async fn check_free(
         &self,
         resource: &Resource,
@@ -183,7 +183,7 @@ impl Shared {
         }
     }
 
-    /// PUT of a whole object.
+    /// Answers PUT of a whole object.
     pub(super) async fn replace(
         &self,
         resource: &Resource,
@@ -233,7 +233,7 @@ impl Shared {
         self.change(resource, call, unconditional, change).await
     }
 
-    /// The object of a request; a 404 failure if it does not exist.
+    /// Returns the object of a request; a 404 failure if it does not exist.
     pub(super) async fn existing(
         &self,
         resource: &Resource,
@@ -429,7 +429,7 @@ impl Shared {
     }
 }
 
-/// The uids of an object's owners, sorted.
+/// Returns the uids of an object's owners, sorted.
 pub(super) fn owners(object: &Value) -> Vec<String> {
     let mut found: Vec<String> = object["metadata"]["ownerReferences"]
         .as_array()
@@ -458,7 +458,8 @@ fn part(call: &Call) -> Result<Part, Failure> {
     }
 }
 
-/// The message of a real server's storage for an object that was replaced by another one of the same name.
+/// Builds the failure of a real server's storage for an object that was replaced by another object of the same
+/// name.
 fn other_uid(resource: &Resource, old: &Value, uid: &str) -> Failure {
     let (namespace, name) = (meta(old, "namespace"), meta(old, "name"));
     let place: Vec<&str> = [resource.storage.trim_start_matches('/'), namespace, name]
@@ -519,7 +520,7 @@ fn generated(prefix: &str) -> String {
     format!("{kept}{suffix}")
 }
 
-/// Follow-up work of a kind for a subject.
+/// Builds follow-up work; `subject` is the uid, key or name that the work is for.
 pub(super) fn work(what: Follow, subject: &str) -> FollowUp {
     FollowUp {
         what,

@@ -17,7 +17,7 @@ const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 
 impl Shared {
-    /// PATCH in any of its forms.
+    /// Answers PATCH in any of its forms.
     pub(crate) async fn patch(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
         let builtin = [JSON_PATCH, MERGE_PATCH, STRATEGIC, APPLY];
         let custom = [JSON_PATCH, MERGE_PATCH, APPLY];
@@ -85,7 +85,7 @@ impl Shared {
         self.change(resource, call, true, change).await
     }
 
-    /// Server-side apply.
+    /// Answers a server-side apply.
     async fn apply(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
         let Some(manager) = &call.options.field_manager else {
             let cause = Cause {
@@ -119,7 +119,7 @@ impl Shared {
                 metadata.remove("resourceVersion");
                 object::identify(resource, &call.target, &mut merged)?;
                 match self.create_object(resource, merged, call, true).await {
-                    // Another client created it first: then it is a change.
+                    // Another client created the object first, so the next attempt changes that object.
                     Err(failure) if failure.reason == "AlreadyExists" => continue,
                     created => {
                         let (object, warnings) = created?;
@@ -158,7 +158,7 @@ impl Shared {
     }
 }
 
-/// The failure for a patch that could not be applied.
+/// Builds the failure for a patch that could not be applied.
 pub(crate) fn patch_failure(error: &patch::PatchError) -> Failure {
     let (code, reason) = error.status();
     let mut failure = Failure::other(code, reason, error.message());
@@ -206,7 +206,7 @@ pub(crate) fn unreadable(patched: &Value, why: &str) -> Failure {
     Failure::invalid(&nothing, "", vec![cause])
 }
 
-/// Keeps apiVersion and kind: they are not fields of the type that a strategic merge patch is merged into.
+/// Restores apiVersion and kind: they are not fields of the type that a strategic merge patch is merged into.
 fn of_its_kind(mut merged: Value, old: &Value) -> Value {
     for field in ["apiVersion", "kind"] {
         if merged[field].is_string() {

@@ -1,11 +1,12 @@
-//! How the server writes a quantity: `1024Mi` becomes `1Gi`, `0.5` becomes `500m`.
+//! Formats a quantity as the server writes it: `1024Mi` becomes `1Gi`, `0.5` becomes `500m`.
 //!
-//! A quantity that Go would print from its amount is printed here the same way; one whose text
-//! Go keeps (`1500m`, `1e3`, but also `1.500`) is kept. Amounts beyond 10^29 are left as written.
+//! Go keeps the text of some quantities (`1500m`, `1e3`, but also `1.500`), and this module keeps them too. Go
+//! prints all other quantities from their amounts, and this module prints the same texts. Quantities beyond 10^29
+//! are left as they are written.
 
 use super::{BINARY, DECIMAL, Format, ONE, Parts};
 
-/// Returns the text that the server would answer with; none when it is no quantity.
+/// Returns the text that the server would answer with; `None` if the text is not a quantity.
 pub fn canonical(text: &str) -> Option<String> {
     let text = text.trim();
     let parts = Parts::parse(text)?;
@@ -14,7 +15,8 @@ pub fn canonical(text: &str) -> Option<String> {
     }
     let nanos = parts.amount()?;
     let format = match parts.format {
-        // Less than a Ki, or a part of one: Go does not lose it.
+        // Go writes an amount below 1024, or with a fraction, in decimal: no binary suffix expresses it as a whole
+        // number.
         Format::Binary if nanos.abs() < 1024 * ONE || nanos % ONE != 0 => Format::Decimal,
         format => format,
     };
@@ -26,7 +28,7 @@ pub fn canonical(text: &str) -> Option<String> {
     })
 }
 
-/// Tells whether Go keeps the text: that of a small number that looks canonical at a glance.
+/// Returns whether Go keeps the text: a small number whose text a quick check accepts as canonical.
 fn is_kept(parts: &Parts<'_>) -> bool {
     let digits = parts.digits();
     let length = i32::try_from(digits.len()).unwrap_or(i32::MAX);
@@ -53,7 +55,8 @@ fn binary(mut amount: i128) -> String {
     format!("{amount}{}", BINARY.get(power).unwrap_or(&""))
 }
 
-/// Prints with an exponent that is a multiple of three: as a suffix if it has a limit.
+/// Formats an amount with an exponent that is a multiple of three: as a suffix whose exponent is at most `most`,
+/// or as `e3` without a limit.
 fn decimal(nanos: i128, most: Option<i32>) -> String {
     let (mut amount, mut exponent) = (nanos, -9);
     while amount % 1000 == 0 && most.is_none_or(|most| exponent < most) {
