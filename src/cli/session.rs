@@ -99,7 +99,7 @@ async fn settled(
     sources: &[Source],
 ) -> Result<Feed, Error> {
     let patience = options.request_timeout.unwrap_or(Duration::from_secs(30));
-    // The client has retried the reads of a busy server, so a failure is an answer.
+    // The client has already retried the reads of a busy server, so a failure of a watch counts at once.
     let is_settled = |world: &World| world.are_known(sources) || stale(world, sources).is_some();
     let in_time = tokio::time::timeout(patience, feed.until(is_settled)).await;
     let wrong = {
@@ -193,7 +193,7 @@ fn without_hints(refusals: &[Refusal]) -> Error {
     Error::new(exit, messages.join("\n"))
 }
 
-/// Returns the error of a command without a plan.
+/// Returns the error of a command that could not be planned.
 pub(super) fn not_planned(error: NotPlanned, address: &Address) -> Error {
     match error {
         NotPlanned::Refused(refusals) => refused(refusals, address),
@@ -204,7 +204,7 @@ pub(super) fn not_planned(error: NotPlanned, address: &Address) -> Error {
     }
 }
 
-/// Returns the error of a plan of which nothing was applied.
+/// Returns the error of a plan if none of its changes was applied.
 pub(super) fn not_applied(error: NotApplied, address: &Address) -> Error {
     match error {
         NotApplied::NotPlanned(error) => not_planned(error, address),

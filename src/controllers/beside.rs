@@ -70,7 +70,7 @@ pub struct Beside<'a> {
     pub options: &'a Options,
     /// The environment variables and paths of the process.
     pub environment: &'a Environment,
-    /// Fetches the definitions that releases name by git reference.
+    /// Reads the definitions that releases name by git reference.
     pub git: &'a Git,
 }
 

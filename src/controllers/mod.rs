@@ -50,7 +50,7 @@ pub struct Context {
     pub namespace: Option<String>,
     /// The source of the current time.
     pub clock: Clock,
-    /// Fetches the definitions that releases name by git reference.
+    /// Reads the definitions that releases name by git reference.
     pub git: Git,
     /// The metrics of the process.
     pub metrics: Arc<Metrics>,
