@@ -9,18 +9,18 @@ use serde::Deserialize;
     "annotation {annotation} of {kind} {name} cannot be read: {cause}; remove it or write it with bowline"
 )]
 pub struct UnreadableAnnotation {
-    /// The annotation.
+    /// The key of the annotation.
     pub annotation: &'static str,
     /// The kind of the object.
     pub kind: &'static str,
     /// The name of the object.
     pub name: String,
-    /// The error in the value.
+    /// The error of the JSON parser.
     #[source]
     pub cause: serde_json::Error,
 }
 
-/// Parses an annotation with a JSON value.
+/// Parses an annotation with a JSON value. None: the object does not have the annotation.
 pub(super) fn read<T: for<'de> Deserialize<'de>>(
     object: &impl ResourceExt,
     annotation: &'static str,

@@ -174,7 +174,8 @@ impl AuditEntrySpec {
         named.or(self.release_ref.as_deref())
     }
 
-    /// Returns the same values in the form of new entries. The hash of an entry belongs to its own form.
+    /// Returns the entry with its values in the form of new entries. The hash of an old entry is valid only for
+    /// its old form.
     pub fn in_current_form(&self) -> Self {
         let mut spec = self.clone();
         if let Some(release_ref) = spec.release_ref.take() {
@@ -235,7 +236,7 @@ pub struct ContentRef {
 }
 
 impl ContentRef {
-    /// Returns content of which only the name is known.
+    /// Returns a reference to content of which only the name is known.
     pub fn named(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),

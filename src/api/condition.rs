@@ -79,7 +79,7 @@ pub enum Status {
     True,
     /// The condition is not fulfilled.
     False,
-    /// It is not known.
+    /// It is not known whether the condition is fulfilled.
     Unknown,
 }
 
@@ -99,7 +99,7 @@ impl Status {
 pub struct Observation<'a> {
     /// The type of the condition.
     pub type_: &'a str,
-    /// The status.
+    /// The status of the condition.
     pub status: Status,
     /// The reason: one word, for programs.
     pub reason: &'a str,
@@ -139,7 +139,8 @@ pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Conditio
     conditions.iter().find(|condition| condition.type_ == type_)
 }
 
-/// Returns whether a condition is True for `generation`. A condition of an older generation is not.
+/// Returns whether a condition is True and was computed from `generation` or a later one. Without a
+/// `generation`, every generation is accepted.
 pub fn is_true(conditions: &[Condition], type_: &str, generation: Option<i64>) -> bool {
     find(conditions, type_).is_some_and(|condition| {
         condition.status == Status::True.as_str() && condition.observed_generation >= generation

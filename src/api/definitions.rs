@@ -21,7 +21,7 @@ pub struct Definitions {
     pub component_type_definition: ComponentTypeDefinition,
     /// The Addon of each addon instance, in the order of the component's instances.
     pub addons: Vec<AddonDefinition>,
-    /// The result of the build.
+    /// The Workload, which is the result of the build.
     pub workload: Workload,
 }
 
@@ -33,19 +33,19 @@ pub struct AddonDefinition {
     pub name: String,
     /// The id of the addon instance.
     pub instance_id: String,
-    /// The Addon.
+    /// The definition of the Addon.
     pub addon: Addon,
 }
 
 /// The reasons why definitions do not belong together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
-    /// The component has another type.
+    /// The ComponentTypeDefinition is not the type that the component names.
     #[error(
         "component {component} is of type {says:?}, and the definition is {found:?}; name one of them after the other"
     )]
     Type {
-        /// The component.
+        /// The name of the component.
         component: String,
         /// The componentType of the component.
         says: String,
@@ -57,17 +57,18 @@ pub enum Mismatch {
         "component {component} uses addon {addon} as {instance}, and its definition is missing"
     )]
     Addon {
-        /// The component.
+        /// The name of the component.
         component: String,
         /// The name of the addon.
         addon: String,
-        /// The instance.
+        /// The id of the addon instance.
         instance: String,
     },
 }
 
 impl Definitions {
-    /// Combines definitions: the addons in the component's order, without unused ones.
+    /// Combines the definitions of a release. Puts the addons in the order of the component, without the addons
+    /// that the component does not use.
     pub fn assemble(
         component: Component,
         component_type_definition: ComponentTypeDefinition,
@@ -116,7 +117,7 @@ impl Definitions {
         self.workload.spec.image.as_deref().into_iter().collect()
     }
 
-    /// Returns the hash of all definitions; a snapshot is named by it.
+    /// Returns the hash of all definitions. The name of a snapshot contains the start of it.
     pub fn content_hash(&self) -> String {
         digest::of(self)
     }

@@ -111,7 +111,7 @@ pub struct Embedded {}
 /// The connection to a data plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach<'a> {
-    /// The client that reads this object.
+    /// The cluster that contains the DataPlane object.
     InCluster,
     /// A context of the kubeconfig.
     Context(&'a str),
@@ -120,7 +120,7 @@ pub enum Reach<'a> {
 }
 
 impl<'a> Reach<'a> {
-    /// Parses the text form of [`Reach`].
+    /// Parses the text form of [`Reach`]. None: the text is not such a form.
     pub fn parse(text: &'a str) -> Option<Self> {
         match text {
             "inCluster" => Some(Self::InCluster),

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// The shortest period: a shorter one would keep the controller busy with one object.
 pub const SHORTEST_PERIOD: Duration = Duration::from_secs(1);
 
-/// A duration: Go's units and `d` for days; `0`, as a number or a text, is none.
+/// A duration in the units of Go or in days (`d`). `0`, as a number or a text, means that there is none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Interval(pub IntOrString);

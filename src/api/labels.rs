@@ -59,9 +59,9 @@ pub const OPERATION: &str = "bowline.dev/operation";
 /// Annotation on a ReleasePin: the hash of its newest AuditEntry at the last change of its spec.
 pub const AUDIT_HEAD: &str = "bowline.dev/audit-head";
 
-/// Label on applied resources: the manager.
+/// Label on applied resources: the program that manages them.
 pub const MANAGED_BY: &str = "core.choreo.dev/managed-by";
-/// Label on created namespaces: the creator.
+/// Label on created namespaces: the program that created them.
 pub const CREATED_BY: &str = "core.choreo.dev/created-by";
 /// The value of [`MANAGED_BY`] and [`CREATED_BY`].
 pub const RELEASE_CONTROLLER: &str = "release-controller";
@@ -81,7 +81,8 @@ pub const NAMESPACE_ENVIRONMENT: &str = "core.choreo.dev/environment";
 pub const NAMESPACE_PROJECT: &str = "core.choreo.dev/project";
 
 /// Annotation on a RenderedRelease: the list of the data planes that may have resources of it, by their
-/// connection. It is written before the first resource, and does not need the Environment and the DataPlane.
+/// connection. The list is written before the first resource. It is valid even after the Environment and the
+/// DataPlane are deleted.
 pub const DATA_PLANES: &str = "bowline.dev/data-planes";
 /// Annotation on an object of another owner in a data plane: with the value `true`, the RenderedRelease that
 /// names the object may take it over.
@@ -98,12 +99,12 @@ pub const SIMULATED_TRUE: &str = "true";
 
 /// Annotation on a RenderedRelease, or on its namespace, that is being deleted: the controller removes the
 /// workloads even if a whole kind or namespace is being deleted. The value is the object's
-/// `metadata.deletionTimestamp`, so it is valid for one deletion.
+/// `metadata.deletionTimestamp`, so the annotation is valid only for this deletion.
 pub const REMOVE_RUNNING: &str = "bowline.dev/remove-running";
 /// Annotation on an installed object: the object as `bowline install` applied it last, as JSON.
 pub const LAST_INSTALLED: &str = "bowline.dev/last-installed";
 
-/// The finalizer of a RenderedRelease: the controller removes its resources from the data plane first.
+/// The finalizer of a RenderedRelease: the controller first removes its resources from the data planes.
 pub const DATAPLANE_CLEANUP: &str = "core.choreo.dev/dataplane-cleanup";
 
 /// The field manager of the engine, for the actions of users.
@@ -122,9 +123,10 @@ pub const PROMOTE_VERB: &str = "promote";
 pub const SYSTEM_NAMESPACE: &str = "bowline-system";
 /// The Lease that the controller renews while it runs.
 pub const CONTROLLER_LEASE: &str = "bowline-controller";
-/// The holds of a subject that has no field for them, as JSON.
+/// Annotation on a subject whose kind has no field for holds: the holds, as JSON.
 pub const HOLDS: &str = "bowline.dev/holds";
-/// The number of changes that bowline has made to a subject whose generation other programs change all the time.
+/// Annotation on a subject whose generation other programs change all the time: the number of changes that
+/// bowline has made to the subject.
 pub const CHANGES: &str = "bowline.dev/changes";
-/// The id of the hold that paused a Deployment.
+/// Annotation on a Deployment: the id of the hold that paused it.
 pub const FROZEN_BY: &str = "bowline.dev/frozen-by";

@@ -89,7 +89,7 @@ mod tests {
                     (vec![1], pin("c")),
                 ],
             ),
-            // A plain List implies no kind, and a list needs a kind.
+            // The items of a plain List get no kind from the list, and a value without a kind is not a list.
             (list("List", json!([bare("a")])), vec![(vec![0], bare("a"))]),
             (
                 json!({"items": [pin("a")]}),

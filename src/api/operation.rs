@@ -9,7 +9,8 @@ use super::audit::{Action, ContentRef};
 use super::labels;
 use super::pin::Hold;
 
-/// The change of a subject's spec; the value of the annotation `bowline.dev/operation`, written with it.
+/// The operation that made the last change of a subject's spec. It is the value of the annotation
+/// `bowline.dev/operation`, which is written together with the change.
 ///
 /// It contains everything that the AuditEntry of the change needs, so that any later writer can write a
 /// missing entry.
@@ -18,18 +19,18 @@ use super::pin::Hold;
 pub struct Operation {
     /// Identifies the operation; the same after a retry.
     pub id: String,
-    /// The number of the change: for a ReleasePin its generation after the change. Another number belongs to
-    /// another change.
+    /// The number of the change: for a ReleasePin its generation after the change. If the number of the subject
+    /// differs, the operation belongs to an older change.
     #[serde(rename = "generation")]
     pub number: i64,
     /// The action.
     pub action: Action,
     /// The time of the change.
     pub at: Time,
-    /// The user, as the API server answered the writer; for kinds whose changes no policy stamps.
+    /// The user, as the API server reported it to the writer. Only for kinds whose changes no policy stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
-    /// The reason.
+    /// The reason that the user gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The content before the change, such as the effective Release.
@@ -56,8 +57,8 @@ impl Operation {
     }
 }
 
-/// Reads the operation of the change with this number. None: the annotation belongs to an older change, because
-/// an edit by kubectl keeps it.
+/// Reads the operation of the change with this number. None: there is no annotation, or it belongs to an older
+/// change, because an edit by kubectl keeps the annotation.
 pub fn of(
     object: &impl ResourceExt,
     kind: &'static str,

@@ -14,7 +14,7 @@ use super::operation::{self, Operation};
 use super::reference::NameRef;
 use super::schema;
 
-/// The number of outcomes in the status of a ReleasePin.
+/// The maximum number of outcomes in the status of a ReleasePin.
 pub const MAX_OUTCOMES: usize = 50;
 
 /// Which release of a component an environment runs.
@@ -129,7 +129,7 @@ impl Hold {
     }
 }
 
-/// Returns the release of the newest hold that names one.
+/// Returns the release of the newest hold that names a release.
 pub fn fixed<'h>(holds: impl Iterator<Item = &'h Hold>) -> Option<&'h str> {
     let fixing = holds.filter_map(|hold| Some((hold.since.0, &hold.id, hold.release.as_deref()?)));
     fixing.max().map(|(_, _, release)| release)
@@ -185,8 +185,8 @@ pub struct Outcome {
 }
 
 impl ReleasePinStatus {
-    /// Stores an outcome in place of the one of the same generation, and removes the oldest beyond
-    /// [`MAX_OUTCOMES`].
+    /// Stores an outcome. Replaces an earlier outcome of the same generation, and removes the oldest outcomes
+    /// beyond [`MAX_OUTCOMES`].
     pub fn record(&mut self, outcome: Outcome) {
         self.outcomes
             .retain(|known| known.generation != outcome.generation);
@@ -226,8 +226,8 @@ impl ReleasePinSpec {
 }
 
 impl ReleasePin {
-    /// Reads the operation of the current generation. None: the annotation is of an older generation, because
-    /// an edit by kubectl keeps it.
+    /// Reads the operation of the current generation. None: there is no annotation, or it is of an older
+    /// generation, because an edit by kubectl keeps the annotation.
     pub fn operation(&self) -> Result<Option<Operation>, UnreadableAnnotation> {
         operation::of(self, "ReleasePin", self.metadata.generation)
     }

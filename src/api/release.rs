@@ -253,11 +253,11 @@ impl JsonSchema for Content {
 pub struct Mark {
     /// The verdict: bad or good.
     pub verdict: Verdict,
-    /// The user.
+    /// The user who set the mark.
     pub by: String,
-    /// The time.
+    /// The time of the mark.
     pub at: Time,
-    /// The reason.
+    /// The reason that the user gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The operation that wrote the mark; the same after a retry.
@@ -269,9 +269,9 @@ pub struct Mark {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Verdict {
-    /// Refused as a promotion source and as a rollback target.
+    /// The Release is refused as a promotion source and as a rollback target.
     Bad,
-    /// No longer bad.
+    /// The Release is no longer bad.
     Good,
 }
 
@@ -288,7 +288,7 @@ impl Verdict {
 pub struct Claim {
     /// The time when the claim was placed or renewed.
     pub at: Time,
-    /// The operation that placed it.
+    /// The operation that placed the claim.
     pub operation: String,
 }
 

@@ -120,7 +120,8 @@ pub struct RenderedReleaseStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Every resource that was applied and may still exist.
-    // Atomic and without a key: a resource whose kind changed is there twice until the old one is gone.
+    // The list is atomic and has no key: a resource whose kind changed is in it twice until the old object is
+    // gone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub resources: Vec<ResourceStatus>,
@@ -169,7 +170,7 @@ pub struct ResourceStatus {
 }
 
 /// The health of a resource.
-// From best to worst: the maximum of several is the worst.
+// The variants are ordered from best to worst, so the maximum of several is the worst.
 #[derive(
     Clone,
     Copy,

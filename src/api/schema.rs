@@ -97,7 +97,8 @@ pub(super) fn conditions(_: &mut SchemaGenerator) -> Schema {
 
 /// Converts a generated CRD to the form for an API server, and labels it as bowline's.
 ///
-/// Optional fields lose `nullable`: a stored null would be present for a rule.
+/// Removes `nullable` from optional fields, because for a validation rule a stored null would be a present
+/// field.
 pub(super) fn finish(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     crd.metadata.labels.get_or_insert_default().insert(
         super::labels::PART_OF.to_owned(),

@@ -63,7 +63,7 @@ pub struct ComponentEnvSnapshotSpec {
     /// The Component.
     pub component: Content,
     /// The Addon of each addon instance.
-    // Two instances of one addon may come from two commits, so the instance stands beside the copy.
+    // Two instances of one addon may come from two commits, so each copy has the id of its instance.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 64),

@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::{WRITTEN_CRDS, crds, labels, policies};
 
-/// Returns the setup of a store: bowline's kinds, its admission policies, and the stamp on ReleasePins.
+/// Returns the setup of a store: bowline's kinds, its admission policies, and the annotation that the store
+/// adds to changed ReleasePins.
 pub fn store_setup() -> Setup {
     let texts = WRITTEN_CRDS.into_iter().chain([policies()]);
     Setup {

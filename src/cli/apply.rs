@@ -95,7 +95,7 @@ pub async fn run(
     let mut report = Report::new(out, arguments.output, arguments.dry_run);
     let parameters = PatchParams {
         dry_run: arguments.dry_run,
-        // The only manager of the fields in a repository is git.
+        // In a repository, no field has another manager than git.
         force: arguments.force_conflicts || connection.repository.is_some(),
         field_manager: Some(arguments.field_manager.clone()),
         field_validation: Some(ValidationDirective::Strict),
@@ -206,7 +206,7 @@ async fn observed(
     Ok(())
 }
 
-/// Returns an error in read-only mode, before a verb that writes reads anything.
+/// Returns an error in read-only mode. A verb that writes calls this before it reads anything.
 pub fn writable(connection: &Connection, verb: &str) -> Result<(), Error> {
     match &connection.readonly {
         None => Ok(()),
@@ -217,8 +217,8 @@ pub fn writable(connection: &Connection, verb: &str) -> Result<(), Error> {
     }
 }
 
-/// Returns an error for an object that a repository does not store: it has another kind than those of
-/// bowline.
+/// Returns an error if the target is a repository and the object is not of a kind of bowline: a repository
+/// stores no other kinds.
 fn storable(connection: &Connection, place: &Place) -> Result<(), Error> {
     let ours = labels::GROUPS.contains(&place.kind.resource.group.as_str());
     match connection.repository.is_some() && !ours {
@@ -317,7 +317,7 @@ pub async fn put(
     })
 }
 
-/// Removes the fields that differ between two answers with the same content.
+/// Returns an object without the fields that differ between two answers even if their content is the same.
 fn comparable(object: &DynamicObject) -> Value {
     let mut value = serde_json::to_value(object).unwrap_or(Value::Null);
     if let Some(Value::Object(metadata)) = value.get_mut("metadata") {

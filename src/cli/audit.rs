@@ -308,8 +308,8 @@ async fn verify(
     commits::say_unread(connection, say);
     let mut verdict = verdict(connection, component).await?;
     if !verdict.is_valid() && connection.repository.is_none() {
-        // The entry of a change is written after the change, and we read twice: a real problem is still
-        // there at the second reading.
+        // The entry of a change is written after the change, so the first reading can miss the entry. A real
+        // problem is still there at the second reading.
         verdict = self::verdict(connection, component).await?;
     }
     if let Some(component) = component.filter(|_| verdict.chains.is_empty()) {
@@ -385,8 +385,8 @@ async fn verdict(connection: &Connection, component: Option<&str>) -> Result<Ver
         Some(component) => ListParams::default().fields(&format!("spec.component={component}")),
         None => ListParams::default(),
     };
-    // Read the ReleasePins first: an entry is written after its change, so the other order would miss
-    // more entries.
+    // Read the ReleasePins first. An entry is written after its change, so the other order would find more
+    // changes without an entry.
     let pins = pages::all(&pins, params, PAGE).await?;
     let (entries, problems) = stored(connection, component, None).await?;
     let mut verdict = audit::verify(&live(&pins), &entries);

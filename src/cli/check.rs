@@ -40,7 +40,7 @@ pub struct Arguments {
 /// The findings of `check`, as its output shows them.
 #[derive(Debug, Default, Serialize)]
 struct Report {
-    /// The promotions of the change.
+    /// The promotions since the merge base.
     promotions: Vec<Shown>,
     /// Errors in files and objects.
     wrong: Vec<String>,
@@ -135,8 +135,8 @@ pub async fn run(
     let mut report = Report::default();
     let promotions = std::mem::take(&mut checked.promotions);
     let moved: BTreeSet<&Key> = promotions.iter().map(|promotion| &promotion.pin).collect();
-    // A change of settings or environments can break a ReleasePin that did not change, so render those
-    // too.
+    // A change of settings or environments can break a ReleasePin that did not change. So the other ReleasePins
+    // are rendered too.
     let mut others = pins(&feed.world(), now);
     others.retain(|pin| !moved.contains(&pin.pin));
     let namespaces = promotions.iter().chain(&others);
@@ -175,7 +175,7 @@ pub async fn run(
     Ok(Outcome::ending(report.print(arguments.output), exit))
 }
 
-/// Counts the findings, without the kinds that have none.
+/// Describes the number of problems and of refused changes; leaves out a number that is zero.
 fn counted(problems: usize, refused: usize) -> String {
     let mut counts = Vec::new();
     if problems > 0 {
@@ -201,7 +201,7 @@ fn went_apart(repository: &Repository, base: &str) -> Result<String, Error> {
     })
 }
 
-/// Lists the ReleasePins, by component.
+/// Returns a promotion to the effective release for every ReleasePin, sorted by component.
 fn pins(world: &World, now: Timestamp) -> Vec<Promotion> {
     let mut components: Vec<_> = world.components().cloned().collect();
     components.sort();
@@ -265,7 +265,8 @@ async fn show(
     }))
 }
 
-/// Renders the release of a promotion; None if that is impossible, with a finding.
+/// Renders the release of a promotion. None: the promotion has no release, or the release cannot be rendered;
+/// then a finding or a warning has the reason.
 async fn fits(
     promotion: &Promotion,
     stage: &Stage<'_>,

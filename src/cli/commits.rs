@@ -14,8 +14,8 @@ use crate::subjects::release_pin::repository::{
 };
 use crate::text;
 
-/// Returns the commits of a connection to a repository; None for another target. The flags of commits are
-/// an error there.
+/// Returns the commits of a connection to a repository; None for another target. For another target, the flags
+/// of commits are an error.
 pub(super) fn of<'a>(
     connection: &'a Connection,
     options: &Options,
@@ -163,7 +163,7 @@ pub(super) async fn push_again(
     }
 }
 
-/// Prints the result of a commit. A failed push only decides the exit code: the commit exists.
+/// Prints the result of a commit. A failed push only changes the exit code, because the commit exists.
 pub(super) fn told(committed: &Committed, say: &mut dyn FnMut(String)) -> Exit {
     committed.notes.iter().cloned().for_each(&mut *say);
     say(committed.words());

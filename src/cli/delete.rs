@@ -215,7 +215,7 @@ async fn places(
     Ok(found)
 }
 
-/// Looks an object up; None if it does not exist and the user ignores that.
+/// Looks an object up. None: it does not exist, and the user gave `--ignore-not-found`.
 async fn look(
     arguments: &Arguments,
     connection: &Connection,

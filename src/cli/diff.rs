@@ -87,7 +87,8 @@ enum Form {
 }
 
 impl Arguments {
-    /// Returns the subject that the user named with its kind; None for a component.
+    /// Returns the subject that the user named with its kind, such as deploy/web; None if the user named a
+    /// component.
     pub(super) fn subject(&self) -> Option<Named> {
         named_by(self.component.as_ref())
     }
@@ -223,7 +224,7 @@ async fn data_plane(
     Ok((connection.client, connection.target.to_string()))
 }
 
-/// Returns the current time.
+/// A function that returns the current time.
 pub type Clock = fn() -> Timestamp;
 
 /// Prints the warnings of a lookup, and returns its result.

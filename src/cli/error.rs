@@ -75,7 +75,7 @@ impl Error {
         }
     }
 
-    /// Returns whether the reader closed our output, which is no failure of bowline.
+    /// Returns whether the program that reads our output has closed it, which is no failure of bowline.
     pub fn is_broken_pipe(&self) -> bool {
         self.output_closed
     }
@@ -202,7 +202,7 @@ impl Failures {
     }
 }
 
-/// Translates the error of a subject, with the next step. The commands name the target.
+/// Translates the error of a verb on a subject, and adds the next step. The commands in it name the target.
 pub(super) fn of_subject(error: SubjectError, address: &Address) -> Error {
     let message = error.to_string();
     match error {

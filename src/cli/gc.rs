@@ -55,7 +55,7 @@ fn age(text: &str) -> Result<Duration, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Plans, prints the plan, and deletes.
+/// Plans the collection, prints the plan, and deletes after a confirmation.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -140,7 +140,7 @@ fn collection(planned: &PlannedCommand) -> &Collection {
     }
 }
 
-/// Returns the error of a collection without a plan. A component can exist without a release.
+/// Returns the error of a collection that could not be planned. A component can exist without a release.
 async fn not_collected(error: NotPlanned, connection: &Connection, address: &Address) -> Error {
     if let NotPlanned::Refused(refusals) = &error
         && let [Refusal::NoComponent { component, .. }] = refusals.as_slice()
@@ -151,7 +151,7 @@ async fn not_collected(error: NotPlanned, connection: &Connection, address: &Add
     not_planned(error, address)
 }
 
-/// A confirmed collection.
+/// The inputs for the execution of a collection.
 struct Run<'a> {
     service: Service<'a>,
     address: Address,
@@ -325,7 +325,7 @@ fn value(plan: &Collection) -> Value {
     json!({"frees": plan.frees(), "keep": plan.keep, "objects": objects.collect::<Vec<_>>()})
 }
 
-/// Returns the numbers of deleted and kept releases, as text.
+/// Returns how many objects and bytes can be deleted, as text.
 fn summary(plan: &Collection) -> Vec<String> {
     let all = plan.releases.len() + plan.snapshots.len();
     let going = plan.going().count();

@@ -23,7 +23,7 @@ pub struct GitFlags {
     git_tokens: Option<PathBuf>,
 }
 
-/// Returns a reader for the verbs that read no git reference.
+/// Returns a reader that never connects to a repository, for the verbs that read no git reference.
 pub fn no_git() -> Git {
     Git::new(Settings::new(PathBuf::new())).offline()
 }

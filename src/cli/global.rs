@@ -83,7 +83,7 @@ pub(super) fn hide_ignored(command: Command) -> Command {
         let all = verb.get_name() == "mark";
         verb.mut_subcommands(|verb| hide(verb, all))
     }
-    // Global flags belong to the verbs only after this call.
+    // clap copies the global flags to the verbs only in this call.
     let mut command = command;
     command.build();
     command.mut_subcommands(|verb| hide(verb, false))

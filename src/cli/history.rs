@@ -25,7 +25,8 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Returns the subject that the user named with its kind; None for a component.
+    /// Returns the subject that the user named with its kind, such as deploy/web; None if the user named a
+    /// component.
     pub(super) fn subject(&self) -> Option<Named> {
         named_by(self.component.as_ref())
     }

@@ -1,4 +1,4 @@
-//! A flag that a verb would ignore is a usage error: the user expects an effect.
+//! Finds a flag that its verb would ignore. Such a flag is a usage error, because the user expects an effect.
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
@@ -33,7 +33,7 @@ const OF_COMMITS: [(&str, &str); 3] = [
     ("remote", "--remote"),
 ];
 
-/// The verbs that make a commit in a repository; of `release` only some.
+/// The verbs that make a commit in a repository. [`COMMITTING_OF_RELEASE`] has the verbs below `release`.
 const COMMITTING: [&str; 8] = [
     "deploy", "promote", "rollback", "pin", "unpin", "undo", "mark", "gc",
 ];
@@ -81,7 +81,7 @@ fn makes_commit(verb: &str, own: &ArgMatches) -> bool {
         || verb == "release" && of_release().is_some_and(|it| COMMITTING_OF_RELEASE.contains(&it))
 }
 
-/// Returns the first of the flags that a verb or the verbs below it have.
+/// Returns the first of these flags that the command line contains for a verb or for one of its subcommands.
 fn first_of_all(own: &ArgMatches, flags: &[(&str, &'static str)]) -> Option<&'static str> {
     let mut given = Some(own);
     while let Some(matches) = given {
@@ -93,8 +93,8 @@ fn first_of_all(own: &ArgMatches, flags: &[(&str, &'static str)]) -> Option<&'st
     None
 }
 
-/// Returns the first of the flags that the command line contains; environment variables do not count as
-/// flags.
+/// Returns the first of these flags that the command line contains. A value from an environment variable is no
+/// flag.
 fn first(matches: &ArgMatches, flags: &[(&str, &'static str)]) -> Option<&'static str> {
     let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
     let mut flags = flags.iter();

@@ -58,7 +58,7 @@ impl Manifest {
         })
     }
 
-    /// Returns whether other objects can depend on this one: a namespace or a CustomResourceDefinition.
+    /// Returns whether other objects can depend on this object: a namespace or a CustomResourceDefinition.
     pub fn comes_first(&self) -> bool {
         self.is_crd() || (self.kind == "Namespace" && self.api_version == "v1")
     }

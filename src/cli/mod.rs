@@ -153,7 +153,7 @@ pub struct Screens {
 /// The future of a drawn screen.
 pub type Drawn = BoxFuture<'static, Result<String, ScreenError>>;
 
-/// The future of the terminal UI; its error if the UI failed.
+/// The future of the terminal UI. Its result is an error if the UI failed.
 pub type Opened = BoxFuture<'static, Result<(), ScreenError>>;
 
 /// The reason why a screen could not open.
@@ -324,12 +324,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The verb succeeded.
+    /// Returns the outcome of a verb that succeeded, with its output.
     pub fn done(text: String) -> Outcome {
         Outcome::ending(text, Exit::Done)
     }
 
-    /// The verb ended with this exit code, and has output.
+    /// Returns the outcome of a verb with this exit code and output.
     pub fn ending(text: String, exit: Exit) -> Outcome {
         Outcome {
             text,
@@ -425,8 +425,8 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
     Ok(exit)
 }
 
-/// Checks whether the result was printed. A closed reader is no failure. After a change, or after another
-/// failure, a result that could not be printed is only a warning.
+/// Checks whether the result was printed. If the reader of our output has closed it, that is no failure. After
+/// a change, or after another failure, a result that could not be printed is only a warning.
 fn told(
     printed: std::io::Result<()>,
     made: bool,

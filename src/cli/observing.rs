@@ -13,8 +13,8 @@ use crate::engine::world::Key;
 use crate::subjects::release_pin::rollout::Rollout;
 use crate::subjects::release_pin::rows::Pin;
 
-/// Runs the controllers of an embedded store until they have observed generations of ReleasePins. The write
-/// succeeded, so a failure here is a warning, not an error of the command.
+/// Runs the controllers of an embedded store until they have observed the given generations of ReleasePins. The
+/// write succeeded, so a failure here is a warning, not an error of the command.
 pub(super) async fn observe(
     beside: &Beside<'_>,
     changed: &[(Key, i64)],

@@ -50,8 +50,8 @@ pub fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// Prints a value as indented JSON with a newline at the end. Escapes control characters, which could
-/// steer a terminal.
+/// Prints a value as indented JSON with a newline at the end. Escapes control characters, because a terminal
+/// would interpret them.
 pub fn json(value: &impl Serialize) -> String {
     let json = serde_json::to_string_pretty(value).unwrap_or_default();
     let mut out = String::with_capacity(json.len() + 1);

@@ -155,8 +155,8 @@ async fn create(
     )
     .await?;
     let (definitions, sourced) = definitions(arguments, &connection, options, say).await?;
-    // An existing release is compared by its content; for that the commit of the reference need not be
-    // pushed yet.
+    // This release is compared with an existing release only by its content, so the commit of its references
+    // need not be pushed yet.
     let likeness = sourced.as_ref().map(|(source, _)| source);
     let likeness = likeness.unwrap_or(&Source::Embedded);
     let made = action::release(&definitions, arguments.version.as_deref(), likeness);
@@ -218,7 +218,8 @@ async fn create(
     }
 }
 
-/// Accepts an existing release if it has the same content, in any storage form.
+/// Returns the outcome for an existing release. Returns an error if its content differs; the storage form may
+/// differ.
 async fn existing_is_the_same(
     arguments: &Create,
     existing: Release,
@@ -320,7 +321,7 @@ async fn show(
         let definitions = resolved(&release, &git, say).await?;
         release.spec = action::plain_spec(&definitions);
     }
-    // Neither is part of the content.
+    // The managed fields and the annotation are not part of the content.
     release.metadata.managed_fields = None;
     release.annotations_mut().remove(labels::COMPRESSION);
     Ok(print(arguments.output, &release))
@@ -448,7 +449,8 @@ async fn named(connection: &Connection) -> Option<BTreeSet<String>> {
     Some(names.collect())
 }
 
-/// Releases of other tools may lack a value in their metadata; the column then shows `?`.
+/// Returns the row of a release in the table. Releases of other tools may lack a value in their metadata; the
+/// column then shows `?`.
 fn row(
     release: &PartialObjectMeta<Release>,
     named: Option<&BTreeSet<String>>,

@@ -101,7 +101,7 @@ pub async fn run(
     let catalog = Catalog::read(path, options.namespace.as_deref())?;
     let mut all = Vec::new();
     for (component, definitions) in from_files(&catalog, arguments, &git, say).await? {
-        // The definitions of a release are not in the files with the same names.
+        // The definitions are those of the release, and not those of the files with the same names.
         let origins = match arguments.release {
             Some(_) => Origins::Settings,
             None => Origins::All,

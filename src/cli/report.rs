@@ -10,7 +10,7 @@ use super::output::{self, Format};
 use super::told;
 use crate::text;
 
-/// The results of a verb, on their way to stdout.
+/// Writes the results of a verb to stdout.
 pub(super) struct Report<'o> {
     out: &'o mut dyn Write,
     format: Format,
@@ -49,7 +49,8 @@ impl<'o> Report<'o> {
             .push(json!({"name": label, "namespace": namespace, "result": word}));
     }
 
-    /// Prints JSON and YAML. `failed`: the verb has already failed and printed the error.
+    /// Prints the results as JSON or YAML, if that is the output format. `failed`: the verb has already failed
+    /// and printed the error.
     pub(super) fn end(mut self, failed: bool, say: &mut dyn FnMut(String)) -> Result<(), Error> {
         let made = failed || !self.dry_run && !self.objects.is_empty();
         let objects = std::mem::take(&mut self.objects);

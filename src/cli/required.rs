@@ -55,9 +55,9 @@ pub(super) fn kinds(verb: &Verb) -> Vec<ApiResource> {
     }
 }
 
-/// Returns whether an embedded store must exist for a verb. A verb that puts no objects into a new store
-/// would only hide a mistake in the path of the store. `version --server` is for the time before the first
-/// object.
+/// Returns whether an embedded store must exist for a verb. If the path of the store is wrong, a verb that
+/// creates no objects would create an empty store and hide the mistake. `version --server` must work before the
+/// first object exists.
 pub(super) fn store(verb: &Verb) -> bool {
     !matches!(
         verb,
@@ -69,7 +69,7 @@ pub(super) fn store(verb: &Verb) -> bool {
     )
 }
 
-/// The kinds that the matrix shows.
+/// Returns the kinds that the matrix shows.
 fn matrix() -> Vec<ApiResource> {
     vec![
         kind::<ReleasePin>(),
@@ -79,7 +79,7 @@ fn matrix() -> Vec<ApiResource> {
     ]
 }
 
-/// The kinds of a release's definitions.
+/// Returns the kinds of a release's definitions.
 fn definitions() -> Vec<ApiResource> {
     vec![
         kind::<Component>(),

@@ -66,7 +66,7 @@ enum Wanted {
 }
 
 impl Verb {
-    /// Returns the subject that the user named with its kind; None for a ReleasePin.
+    /// Returns the subject that the user named with its kind, such as deploy/web; None for a ReleasePin.
     pub(super) fn subject(&self) -> Option<&Named> {
         let (Self::List(List { subject, .. }) | Self::Diff(Diff { subject, .. })) = self;
         match subject {
@@ -156,7 +156,7 @@ pub async fn run(
 
 /// The content of a revision, as the table shows it.
 pub trait Shown: Serialize {
-    /// The head of its column.
+    /// The header of the column with the content.
     const HEAD: &'static str;
     /// Returns the text of the column for this content.
     fn label(&self) -> &str;

@@ -222,7 +222,7 @@ fn without_hints(refusals: &[Refusal]) -> Error {
     Error::new(exit, messages.join("\n"))
 }
 
-/// Returns the error of a command without a plan.
+/// Returns the error of a command that could not be planned.
 pub(super) fn not_planned(error: NotPlanned, address: &Address) -> Error {
     match error {
         NotPlanned::Refused(refusals) => refused(refusals, address),
@@ -233,7 +233,7 @@ pub(super) fn not_planned(error: NotPlanned, address: &Address) -> Error {
     }
 }
 
-/// Returns the error of a plan of which nothing was applied.
+/// Returns the error of a plan if none of its changes was applied.
 pub(super) fn not_applied(error: NotApplied, address: &Address) -> Error {
     match error {
         NotApplied::NotPlanned(error) => not_planned(error, address),

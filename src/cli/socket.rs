@@ -34,7 +34,7 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
     })
 }
 
-/// Completes at SIGINT or SIGTERM.
+/// Returns a future that completes at SIGINT or SIGTERM.
 #[cfg(unix)]
 pub fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + Sync + use<>> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -48,7 +48,7 @@ pub fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + Sync +
     })
 }
 
-/// Completes when the user interrupts the program.
+/// Returns a future that completes when the user interrupts the program.
 #[cfg(not(unix))]
 pub fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + Sync + use<>> {
     Ok(async {
@@ -76,7 +76,7 @@ where
             (accepted, seat) = accepted => match accepted {
                 Ok((stream, _)) => (stream, seat),
                 Err(error) => {
-                    // Usually there are no free file descriptors; connections that end give theirs back.
+                    // Usually there are no free file descriptors; the end of other connections frees some.
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;

@@ -347,7 +347,7 @@ impl Matrix {
         cells.any(|cell| cell.health == health)
     }
 
-    /// Marks releases that are not checked out: they are not missing, but not known.
+    /// Changes the health of the releases that are not checked out from missing to unknown.
     fn without_releases(&mut self, left_out: &BTreeSet<String>) {
         let cells = self.rows.iter_mut().flat_map(|row| &mut row.cells);
         for cell in cells.flatten() {
@@ -398,7 +398,7 @@ impl Matrix {
         self.left_out.contains(&place)
     }
 
-    /// Returns whether bowline does not know if a ReleasePin exists in a cell without one.
+    /// Returns whether a ReleasePin that bowline has not read may exist for an empty cell.
     fn is_unknown(&self, row: &Row, environment: &str) -> bool {
         let place = (
             row.namespace.clone(),

@@ -33,7 +33,8 @@ pub(super) struct Named {
     name: String,
 }
 
-/// Reads the name of a subject with its kind. None: the word has no kind, or its kind is a ReleasePin.
+/// Parses a subject with its kind. None: the word has no kind, or the kind is one without actions, such as
+/// ReleasePin.
 pub(super) fn named(word: &str) -> Option<Named> {
     let (prefix, name) = word.split_once('/')?;
     let kind = subjects::kinds().find(|kind| kind.prefixes.contains(&prefix))?;
@@ -43,7 +44,7 @@ pub(super) fn named(word: &str) -> Option<Named> {
     })
 }
 
-/// Reads the name of a subject if the user named one.
+/// Parses a subject with its kind, if the user gave the argument.
 pub(super) fn named_by(word: Option<&String>) -> Option<Named> {
     named(word?)
 }
@@ -61,7 +62,7 @@ impl Named {
     ) -> Result<(Connection, SubjectRef), Error> {
         super::kinds::check_name("name", &self.name)?;
 
-        // The kind exists on every cluster: bowline needs no kinds of its own here.
+        // Every cluster has the kind of the subject, so no kind of bowline is needed.
         let options = Options {
             kinds: Vec::new(),
             ..options.clone()
@@ -76,7 +77,7 @@ impl Named {
         Ok((connection, SubjectRef::new(self.kind, key)))
     }
 
-    /// Reads the revisions.
+    /// Reads the revisions of the subject.
     pub(super) async fn revisions(
         &self,
         options: &Options,
@@ -131,7 +132,7 @@ impl Named {
             let lacks = format!("{environment} requires a reason for every change");
             match (changes.dry_run, confirm::asks(changes.yes)) {
                 (true, _) => say(format!("{lacks}; without --reason bowline refuses it")),
-                // The question takes the reason.
+                // The user can type the reason as the answer to the question.
                 (false, true) => {}
                 (false, false) => {
                     return Err(Error::new(Exit::Refused, lacks).with_hint("add --reason"));
@@ -149,7 +150,7 @@ impl Named {
         }
         let mut plan = plan;
         if is_changing {
-            // No pipeline orders the namespaces of subjects, so the read model has nothing to say here.
+            // No pipeline contains these subjects, so the confirmation needs nothing from the read model.
             let confirmation = Confirmation::of_plan(&plan, &World::new());
             let question = shown::planned(&plan, &shown, None, Format::Table);
             let accepted = confirm::confirm(confirmation, changes.yes, &question)?;
@@ -172,7 +173,7 @@ impl Named {
         Ok(Outcome::ending(text, exit).made())
     }
 
-    /// Waits until the rollout is healthy. The change was made, whatever happens here.
+    /// Waits until the rollout is healthy. The change was made, so a failure here does not undo it.
     async fn wait(
         &self,
         connection: &Connection,

@@ -11,17 +11,18 @@ use crate::text::quoted;
 /// The flags and variables of one target; paths are absolute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Address {
-    /// The kubeconfig files that were read.
+    /// The kubeconfig files that the connection was made from.
     kubeconfigs: Vec<PathBuf>,
     /// The context of the target, or of the cluster beside a repository.
     context: Option<String>,
-    /// The flags of an embedded store or a repository, quoted for a shell.
+    /// The flag that selects an embedded store or a repository (`--embedded` or `--repo`), quoted for a shell.
+    /// Empty for a cluster.
     flags: Vec<String>,
-    /// The flags of commits in a repository, quoted for a shell.
+    /// The flags that say how to commit in a repository (`--branch`, `--push`, `--remote`), quoted for a shell.
     commit_flags: Vec<String>,
-    /// The namespace.
+    /// The value of `--namespace`. None: the command line gets no such flag.
     namespace: Option<String>,
-    /// The user to impersonate.
+    /// The user to impersonate, for `--as`.
     user: Option<String>,
     /// Whether kubectl can connect to the target.
     kubectl: bool,
@@ -64,15 +65,16 @@ impl Address {
                 if let Some(remote) = &options.remote {
                     add(commits, "--remote", remote);
                 }
-                // The cluster beside a repository only provides the live state.
+                // The context names the cluster beside the repository. That cluster only provides the live
+                // state, so kubectl cannot connect to the target.
                 address.context.clone_from(&options.context);
             }
         }
         address
     }
 
-    /// Returns the address of a connection without its options and environment: a repository has the
-    /// same address in every shell.
+    /// Returns the address of a connection to a repository. Needs neither the options nor the environment,
+    /// because the repository is the same in every shell.
     pub fn of_repository(connection: &Connection) -> Self {
         let options = Options {
             branch: connection
@@ -109,7 +111,7 @@ impl Address {
         self.kubectl
     }
 
-    /// Returns the address of all namespaces of the same target.
+    /// Returns the address without a namespace, for a command line that selects all namespaces.
     pub fn everywhere(&self) -> Self {
         Self {
             namespace: None,
@@ -117,10 +119,10 @@ impl Address {
         }
     }
 
-    /// Adds the target to a command line of bowline.
+    /// Adds the flags and variables of the target to a command line of bowline.
     pub fn bowline(&self, line: &str) -> String {
         let mut flags = self.flags.clone();
-        // These verbs make no commit and refuse its flags.
+        // These verbs make no commit, so they refuse the flags of commits.
         let mut without = ["bowline apply ", "bowline delete "].iter();
         if !without.any(|verb| line.starts_with(verb)) {
             flags.extend(self.commit_flags.iter().cloned());
@@ -132,13 +134,14 @@ impl Address {
         self.line(line, flags)
     }
 
-    /// Adds the target to a command line of kubectl that names its namespace. None: kubectl cannot connect to
-    /// the target.
+    /// Adds the flags and variables of the target to a command line of kubectl, except the namespace: the
+    /// command line must name it. None: kubectl cannot connect to the target.
     pub fn kubectl(&self, line: &str) -> Option<String> {
         self.kubectl.then(|| self.line(line, self.context_flags()))
     }
 
-    /// Returns the command that runs the controllers of the target for all namespaces.
+    /// Returns the command line that runs the controllers of the target for all namespaces. It impersonates no
+    /// user.
     pub fn controller(&self) -> String {
         let everybody = Self {
             user: None,
@@ -148,7 +151,7 @@ impl Address {
         everybody.line("bowline controller", flags)
     }
 
-    /// Returns the flags that name the context and its kubeconfig file.
+    /// Returns the flags that name the context and, if only one kubeconfig file was read, the file.
     fn context_flags(&self) -> Vec<String> {
         let mut flags = Vec::new();
         if let Some(context) = &self.context {
@@ -257,7 +260,7 @@ contexts:
         let default = text(".kube/config");
         let (a, b) = (text("a"), text("b c"));
 
-        // The current context and the default file are named too: they may be different elsewhere.
+        // The current context and the default file are named too, because both may differ in another shell.
         let found = address(Options::default(), &environment).await;
         assert_eq!(
             found.bowline("bowline undo cart"),
@@ -267,7 +270,7 @@ contexts:
             found.kubectl("kubectl get pods --namespace shop").unwrap(),
             format!("kubectl get pods --namespace shop --context prod-eu --kubeconfig {default}")
         );
-        // A relative file, a namespace, a user.
+        // A relative path of the kubeconfig, a namespace, a user to impersonate.
         let options = Options {
             kubeconfig: Some("b c".into()),
             context: Some("-odd".to_owned()),
@@ -287,7 +290,7 @@ contexts:
                 r"bowline undo cart --context=-odd --kubeconfig '{b}' --namespace other --as 'tom o'\''neil'"
             )
         );
-        // One existing file of the variable, and several.
+        // `KUBECONFIG` with one existing file, then with two.
         let found = address(Options::default(), &with(&format!("{a}:missing"))).await;
         assert!(found.bowline("x").contains(&format!("--kubeconfig {a} ")));
         let found = address(Options::default(), &with(&format!("{a}:{b}"))).await;

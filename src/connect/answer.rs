@@ -11,17 +11,17 @@ use tower::BoxError;
 
 use super::deadline::is_endless;
 
-/// The most bytes of an answer.
+/// The maximum size of an answer, in bytes.
 const WHOLE: usize = 256 << 20;
-/// The most bytes of a line of an answer without an end: a watch sends one event per line.
+/// The maximum size of one line of an endless answer, in bytes. A watch sends one event per line.
 const LINE: usize = 32 << 20;
-/// The field that every object of the Kubernetes API has.
+/// The field that every object of the Kubernetes API has, as JSON writes it.
 const KIND: &[u8] = b"\"kind\"";
 
-/// The reasons why an answer is not used. Each names the server.
+/// The reasons why bowline rejects an answer. Each message names the server.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BadAnswer {
-    /// The answer is too long.
+    /// The answer, or one line of it, is too long.
     #[error(
         "{server} answered {request} with more than {} {part}, the limit of bowline",
         crate::text::bytes(*limit as u64)
@@ -32,7 +32,7 @@ pub(super) enum BadAnswer {
         part: &'static str,
         limit: usize,
     },
-    /// The answer has another form.
+    /// A Kubernetes API server would not answer in this form.
     #[error(
         "{server} does not answer like a Kubernetes API server: {request} returned {what}; check the server in the kubeconfig"
     )]
@@ -43,17 +43,17 @@ pub(super) enum BadAnswer {
     },
 }
 
-/// A request, as a message names it, and what its answer must be.
+/// A request as the messages name it, and the expected form of its answer.
 pub(super) struct Asked {
     server: String,
     request: String,
     is_endless: bool,
-    /// Whether the answer is an object of the API.
+    /// Whether the answer must be an object of the API, with a `kind`.
     is_object: bool,
 }
 
 impl Asked {
-    /// Notes a request to a server.
+    /// Describes a request that is about to be sent to a server.
     pub(super) fn of(server: &str, request: &Request<Body>) -> Self {
         let path = request.uri().path();
         let is_endless = is_endless(request);
@@ -67,7 +67,8 @@ impl Asked {
         }
     }
 
-    /// Refuses an answer that is not one of the API, as far as its head tells.
+    /// Checks the status and the media type of an answer. Returns the answer with a body that is checked while
+    /// it is read.
     pub(super) fn check<B>(self, answer: Response<B>) -> Result<Response<Checked<B>>, BadAnswer> {
         let status = answer.status();
         let media = answer.headers().get(header::CONTENT_TYPE);
@@ -110,11 +111,11 @@ impl Asked {
     }
 }
 
-/// A body that fails if it is too long, or ends without a field that every object has.
+/// A body that fails if it is too long, or if it ends without the field that every object has.
 pub(super) struct Checked<B> {
     inner: Pin<Box<B>>,
     asked: Asked,
-    /// The bytes so far: of all, or of the current line.
+    /// The number of bytes so far: of the current line if the answer is endless, else of the whole answer.
     count: usize,
     wants_kind: bool,
     /// The last bytes of the previous piece, because the field can be in two pieces.
@@ -122,14 +123,14 @@ pub(super) struct Checked<B> {
 }
 
 impl<B> Checked<B> {
-    /// Takes the next piece into account.
+    /// Checks the next piece of the body.
     fn take(&mut self, piece: &[u8]) -> Result<(), BadAnswer> {
         let (limit, part) = match self.asked.is_endless {
             true => (LINE, "in one line"),
             false => (WHOLE, "in all"),
         };
         if self.asked.is_endless {
-            // The lines that end in this piece: the first one began earlier.
+            // A piece can have several lines. Its first line continues the last line of the piece before.
             let mut lines = piece.split(|byte| *byte == b'\n');
             let first = lines.next().map_or(0, <[u8]>::len);
             let longest = lines.clone().map(<[u8]>::len).max().unwrap_or_default();
@@ -277,7 +278,7 @@ mod tests {
             (404, "text/plain; charset=utf-8", true),
             (404, "text/html", false),
             (403, "application/json", true),
-            // A proxy before the server says that the server is down.
+            // A proxy in front of the server says that the server is down.
             (503, "text/html", true),
         ] {
             let answer = Response::builder()

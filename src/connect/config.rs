@@ -22,7 +22,7 @@ use bounded_yaml::{self, Place};
 use serde::Deserialize;
 use toml::Spanned;
 
-/// The name of the file in bowline's configuration directory.
+/// The name of the configuration file in bowline's configuration directory.
 const FILE: &str = "config.toml";
 
 /// The user's configuration.
@@ -35,10 +35,10 @@ pub struct Config {
     file: PathBuf,
     #[serde(skip)]
     text: String,
-    /// The settings of a context, by its name.
+    /// The settings of each context, by the name of the context.
     #[serde(default)]
     pub contexts: BTreeMap<String, Context>,
-    /// The settings of a directory and of everything below it.
+    /// The settings of each directory; they also apply to everything below the directory.
     #[serde(default)]
     pub directories: BTreeMap<PathBuf, Directory>,
 }
@@ -52,27 +52,28 @@ pub struct Looks {
     pub keymap: Option<(String, Place)>,
 }
 
-/// The settings of a context.
+/// The user's settings for one context.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Context {
-    /// Whether bowline sends only reads.
+    /// Whether bowline sends only reads on the context.
     #[serde(default)]
     pub readonly: bool,
-    /// Whether bowline sends only reads until the user allows writes, or confirms a plan by typing.
+    /// Whether bowline sends only reads on the context until the user allows writes, or confirms a plan by
+    /// typing.
     #[serde(default)]
     pub protected: bool,
-    /// The default component.
+    /// The component that a command uses if the user names none.
     pub component: Option<String>,
 }
 
-/// The settings of a directory.
+/// The user's settings for one directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Directory {
-    /// The default component.
+    /// The component that a command uses if the user names none.
     pub component: Option<String>,
-    /// The paths of new objects in a repository, by kind.
+    /// The paths at which new objects are written in a repository, by kind.
     #[serde(default)]
     pub layout: BTreeMap<String, String>,
 }
@@ -81,14 +82,15 @@ pub struct Directory {
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {why}", file.display())]
 pub struct NoConfig {
-    /// The file.
+    /// The configuration file.
     pub file: PathBuf,
-    /// The error, with its place in the file.
+    /// The problem, with its place in the file.
     pub why: String,
 }
 
 impl Config {
-    /// Reads the file of a configuration directory. If it does not exist, the configuration is empty.
+    /// Reads the configuration file of a configuration directory. Without a directory or a file, the
+    /// configuration is empty.
     pub fn read(directory: Option<&Path>) -> Result<Self, NoConfig> {
         let Some(file) = directory.map(|directory| directory.join(FILE)) else {
             return Ok(Self::default());
@@ -127,7 +129,8 @@ impl Config {
         }
     }
 
-    /// Returns the default component of a directory, or else of a context. The deepest directory wins.
+    /// Returns the default component of a directory, or else of a context. If the settings of several
+    /// directories apply, the deepest directory wins.
     pub fn component(&self, directory: Option<&Path>, context: Option<&str>) -> Option<&str> {
         let here = self
             .directories
@@ -142,7 +145,8 @@ impl Config {
             .or_else(|| of_context?.component.as_deref())
     }
 
-    /// Returns the paths of new objects in a repository, by kind. The deepest directory wins.
+    /// Returns the paths at which new objects are written in a repository, by kind. If the settings of several
+    /// directories apply, the deepest directory wins.
     pub fn layout(&self, directory: &Path) -> BTreeMap<String, String> {
         let directory = directory.canonicalize();
         let mut found = BTreeMap::new();

@@ -1,8 +1,8 @@
 //! A deadline for every request, so that no caller waits for ever.
 //!
-//! The head of the answer has one deadline, its body another. Watches, followed logs and upgraded connections
-//! have no end: their bodies last as long as the server sends them, and the reader decides how long it waits
-//! for data.
+//! The head of an answer has one deadline, its body another. The bodies of watches, followed logs and upgraded
+//! connections have no deadline, because they last as long as the server sends data: their reader decides how
+//! long it waits.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -21,7 +21,7 @@ use tower::{BoxError, Service};
 pub struct Deadlines {
     /// The time until the head of the answer, including retries of a read.
     pub answer: Duration,
-    /// The time until the end of the body, measured from the head.
+    /// The time until the end of the body, measured from the arrival of the head.
     pub body: Duration,
 }
 
@@ -34,7 +34,7 @@ impl Default for Deadlines {
     }
 }
 
-/// The error after a deadline. A write may or may not have happened.
+/// The error of a request that exceeded a deadline. It is unknown whether a write took effect.
 #[derive(Debug, thiserror::Error)]
 #[error("{request}: no {part} within {}", humane(*.after))]
 pub struct DeadlineExceeded {
@@ -47,7 +47,7 @@ fn humane(duration: Duration) -> String {
     format!("{duration:?}")
 }
 
-/// A service that fails after a deadline.
+/// A service whose requests fail at their deadlines.
 #[derive(Clone)]
 pub(super) struct Deadline<S> {
     pub(super) deadlines: Deadlines,
@@ -98,7 +98,7 @@ where
     }
 }
 
-/// Returns whether the body of the answer has no end.
+/// Returns whether the body of the answer to a request has no end.
 pub(super) fn is_endless(request: &Request<Body>) -> bool {
     let asks_for = |name: &str| {
         request.uri().query().is_some_and(|query| {
@@ -117,7 +117,7 @@ struct Limit {
     error: Option<DeadlineExceeded>,
 }
 
-/// A body that fails if it is not read to its end in time.
+/// A body that fails if its end is not reached before the deadline.
 pub(super) struct Timed<B> {
     inner: Pin<Box<B>>,
     limit: Option<Limit>,

@@ -16,15 +16,15 @@ use crate::git::GitError;
 use crate::gitops::tree::TreeError;
 use crate::text::quoted;
 
-/// The reasons why there is no client.
+/// The reasons why bowline cannot connect to a target.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The context of `--context` does not exist.
     #[error("the kubeconfig has no context {name}")]
     NoSuchContext {
-        /// The name.
+        /// The name of the context.
         name: String,
-        /// The existing names.
+        /// The names of the contexts that exist.
         known: Vec<String>,
     },
     /// The user's configuration is invalid.
@@ -33,74 +33,74 @@ pub enum Error {
     /// The kubeconfig has contexts, but no current one.
     #[error("the kubeconfig has no current context")]
     NoCurrentContext,
-    /// A DataPlane names the embedded store, but the target is not one.
+    /// A DataPlane refers to the embedded store, but the control plane is not an embedded store.
     #[error("the DataPlane is embedded, and the control plane is a cluster")]
     NoEmbeddedPlane,
     /// The kubeconfig of the data planes does not exist.
     #[error("kubeconfig {} does not exist; it must have the context {name}", file.display())]
     NoPlaneKubeconfig {
-        /// The context that a DataPlane names.
+        /// The name of the context that a DataPlane refers to.
         name: String,
-        /// The path of the file.
+        /// The path of the missing kubeconfig.
         file: PathBuf,
     },
     /// A kubeconfig cannot be read.
     #[error("{}", unread_kubeconfig(file, source))]
     Kubeconfig {
-        /// The file.
+        /// The path of the kubeconfig.
         file: PathBuf,
-        /// The cause.
+        /// The error of the client library.
         source: Box<KubeconfigError>,
     },
     /// A context refers to a cluster or user that does not exist.
     #[error("context {name}: {source}")]
     Context {
-        /// The context.
+        /// The name of the context.
         name: String,
-        /// The cause.
+        /// The error of the client library.
         source: Box<KubeconfigError>,
     },
-    /// A setting of a context cannot be used.
+    /// A setting of a context in the kubeconfig cannot be used.
     #[error("context {context}: {wrong}")]
     Setting {
-        /// The context.
+        /// The name of the context.
         context: String,
-        /// The setting.
+        /// The setting, and why it cannot be used.
         wrong: BadSetting,
     },
     /// The pod's service account cannot be used.
     #[error("the service account of this pod: {0}")]
     Pod(#[source] Box<InClusterError>),
-    /// A credential plugin works only with a terminal.
+    /// A credential plugin needs the terminal, which bowline does not give to plugins.
     #[error(
         "context {context}: the credential plugin {command} needs the terminal (interactiveMode: Always)"
     )]
     PluginWantsTerminal {
-        /// The context.
+        /// The name of the context.
         context: String,
-        /// The plugin's command.
+        /// The command of the plugin.
         command: String,
     },
-    /// A credential plugin does not end.
+    /// A credential plugin did not end before its deadline.
     #[error("context {context}: the credential plugin took longer than {after:?}")]
     PluginTooSlow {
-        /// The context.
+        /// The name of the context.
         context: String,
         /// The deadline.
         after: Duration,
     },
-    /// The credentials or certificates are invalid.
+    /// The client library cannot use the credentials or the certificates of a context.
     #[error("context {context}: {}", explain(error))]
     Client {
-        /// The context.
+        /// The name of the context.
         context: String,
-        /// The cause. It is not a `source`, because its text can contain credentials.
+        /// The error of the client library. It is not a `source`, because its text can contain credentials.
         error: Box<kube::Error>,
     },
     /// The operation was cancelled, because the program ends.
     #[error("interrupted: {0}")]
     Interrupted(String),
-    /// No cluster accepts the namespace.
+    /// The name cannot be the name of a namespace.
     #[error("{0:?} cannot be a namespace")]
     Namespace(String),
     /// The system does not provide a data directory.
@@ -109,33 +109,33 @@ pub enum Error {
     /// The data directory cannot be created.
     #[error("data directory {}: {source}", directory.display())]
     DataDirectory {
-        /// The directory.
+        /// The path of the data directory.
         directory: PathBuf,
-        /// The cause.
+        /// The error of the file system.
         source: std::io::Error,
     },
     /// The embedded store cannot be opened.
     #[error("embedded store: {source}")]
     Store {
-        /// The file.
+        /// The file of the store.
         file: PathBuf,
-        /// Whether `--readonly` could open it: the file can be read, and the flag was not given.
+        /// Whether `--readonly` would help: the file can be read, and the user did not give the flag.
         readonly_helps: bool,
-        /// The cause.
+        /// The error of the store.
         source: Box<OpenError>,
     },
     /// The work tree cannot be used.
     #[error("repository {}: {source}", directory.display())]
     Repository {
-        /// The directory.
+        /// The directory that the user named.
         directory: PathBuf,
-        /// The cause.
+        /// The error of the work tree.
         source: Box<TreeError>,
     },
     /// The cluster beside a work tree does not return the status of the ReleasePins.
     #[error("context {context}, the cluster of the repository: {}", explain(error))]
     Beside {
-        /// The context.
+        /// The name of the cluster's context.
         context: String,
         /// The error of the request.
         error: Box<kube::Error>,
@@ -145,11 +145,11 @@ pub enum Error {
         "{target} does not have the kinds {kinds}: bowline is not installed there, or only in part; nothing is wrong with the cluster"
     )]
     KindsAbsent {
-        /// The target.
+        /// The cluster.
         target: String,
-        /// The kinds, by group and version.
+        /// The missing kinds, by group and version.
         kinds: String,
-        /// The flag that selects the target; empty if no flag does.
+        /// The flag that selects the cluster, for the next step; empty if no flag selects it.
         flag: String,
     },
     /// An embedded store does not have kinds that every store has.
@@ -157,30 +157,30 @@ pub enum Error {
         "embedded store {} does not have the kinds {kinds}, which every store has: it is corrupt, or somebody deleted them; restore it from a backup, or move it away (with its -wal and -shm files) to begin with an empty store", file.display()
     )]
     StoreWithoutKinds {
-        /// The file.
+        /// The file of the store.
         file: PathBuf,
-        /// The kinds, by group and version.
+        /// The missing kinds, by group and version.
         kinds: String,
     },
-    /// A repository has no object of bowline.
+    /// Neither the files nor the log of a repository contain an object of bowline.
     #[error(
         "{} has no objects of bowline: no file mentions openchoreo.dev, core.choreo.dev or bowline.dev; nothing is wrong with the repository", directory.display()
     )]
     NoObjects {
-        /// The directory.
+        /// The directory that the user named.
         directory: PathBuf,
     },
     /// A cluster does not answer.
     #[error("{}", unanswered(target, error))]
     Unanswered {
-        /// The target.
+        /// The cluster.
         target: String,
         /// The error of the request.
         error: Box<kube::Error>,
     },
 }
 
-/// The error of a connection that failed.
+/// The error of a connection that could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot reach {server}: {why}")]
 pub(super) struct Unreachable {
@@ -188,7 +188,7 @@ pub(super) struct Unreachable {
     why: String,
 }
 
-/// Adds the name of the server to a connection error. The error of the library names only its layers: `client
+/// Adds the name of the server to a connection error. The library's message names only its own layers: `client
 /// error (Connect): tcp connect error: ...`.
 pub(super) fn naming(server: &str, error: kube::Error) -> kube::Error {
     use hyper_util::client::legacy;
@@ -216,7 +216,7 @@ pub(super) fn naming(server: &str, error: kube::Error) -> kube::Error {
     }))
 }
 
-/// Returns the message about a kubeconfig that cannot be read. The library's own message repeats the path.
+/// Returns the message for a kubeconfig that cannot be read. The library's own message repeats the path.
 fn unread_kubeconfig(file: &Path, source: &KubeconfigError) -> String {
     match source {
         KubeconfigError::ReadConfig(error, _) => format!("kubeconfig {}: {error}", file.display()),
@@ -224,7 +224,8 @@ fn unread_kubeconfig(file: &Path, source: &KubeconfigError) -> String {
     }
 }
 
-/// Returns the message of a target that does not answer. An error that names its server is used as it is.
+/// Returns the message for a target that does not answer. The text of an error that names the server is used
+/// unchanged.
 fn unanswered(target: &str, error: &kube::Error) -> String {
     match error {
         kube::Error::Service(source) if source.is::<Unreachable>() || source.is::<BadAnswer>() => {
@@ -237,13 +238,13 @@ fn unanswered(target: &str, error: &kube::Error) -> String {
 /// The kinds of failures that callers distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The command is not possible on this target.
+    /// The flags or the configuration are wrong, or the command is not possible on this target.
     Usage,
     /// Another writer was first, or the data is stale.
     Conflict,
     /// The server or the read-only guard refuses the request.
     NotAllowed,
-    /// There was no answer in time.
+    /// The target cannot be reached, or there was no answer in time.
     Unreachable,
     /// The server does not have a kind that the command needs.
     NotInstalled,
@@ -335,7 +336,7 @@ impl Error {
     }
 }
 
-/// Returns the flags that help with a store that does not open.
+/// Returns the next step for a store that cannot be opened. None: the error suggests no step.
 fn store_hint(error: &OpenError, readonly_helps: bool) -> Option<&'static str> {
     match error {
         OpenError::Locked { .. } => {
@@ -375,7 +376,7 @@ pub fn failure(error: &kube::Error) -> Failure {
             _ => Failure::Other,
         },
         kube::Error::Auth(_) => Failure::NotAllowed,
-        // Credentials are renewed inside the client's stack, so a failure is a service error.
+        // The client renews credentials in one of its layers, so a failed renewal is a service error.
         kube::Error::Service(source) if source.is::<AuthError>() => Failure::NotAllowed,
         kube::Error::Service(source) if is_of_store(source.as_ref()) => Failure::Other,
         kube::Error::Service(_) | kube::Error::HyperError(_) => Failure::Unreachable,
@@ -396,7 +397,7 @@ fn is_of_store(error: &(dyn std::error::Error + 'static)) -> bool {
 
 /// Returns whether an answer means that the server does not have the kind, and not that an object is missing.
 fn is_kind_absent(status: &Status) -> bool {
-    // An unknown group, and an unknown kind of a known group.
+    // The first message is for an unknown group, the second for an unknown kind of a known group.
     let words = [
         "404 page not found",
         "the server could not find the requested resource",
@@ -410,8 +411,9 @@ pub(super) fn is_lasting(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Service(source) if source.is::<DeadlineExceeded>() || source.is::<BadAnswer>())
 }
 
-/// Returns whether an admission policy or a webhook denied a request. Its author chooses the code: without a
-/// reason, a ValidatingAdmissionPolicy answers 422, as for an object that the schema refuses.
+/// Returns whether an admission policy or a webhook denied a request. The author of the policy chooses the
+/// status code. Without a chosen reason, a ValidatingAdmissionPolicy answers 422, the code for an object that
+/// the schema refuses.
 fn is_denied_by_policy(status: &kube::core::Status) -> bool {
     let message = &status.message;
     let has = |begin: &str, end: &str| {
@@ -423,8 +425,8 @@ fn is_denied_by_policy(status: &kube::core::Status) -> bool {
             || has("admission webhook \"", " denied the request"))
 }
 
-/// Returns the text of a failed request, without the output of a credential plugin:
-/// the library quotes all of it, and it may be a token.
+/// Returns the message for a failed request. Leaves out the standard output of a credential plugin, which the
+/// library quotes, because it may contain a token.
 pub fn explain(error: &kube::Error) -> String {
     let credentials = match error {
         kube::Error::Auth(error) => Some(error),

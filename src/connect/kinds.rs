@@ -13,18 +13,18 @@ use super::error::is_lasting;
 use super::{Error, Target};
 use crate::text::quoted;
 
-/// Returns the API resource of one of bowline's kinds.
+/// Returns the API resource of a kind of bowline.
 pub fn kind<K: Resource<DynamicType = ()>>() -> ApiResource {
     ApiResource::erase::<K>(&())
 }
 
-/// The plural names that a server has, by group and version.
+/// The plural names of the kinds that a server has, by group and version.
 pub struct Discovery {
     versions: BTreeMap<String, Result<BTreeSet<String>, kube::Error>>,
 }
 
 impl Discovery {
-    /// Reads the groups and versions of some kinds from the server.
+    /// Asks the server which kinds it has in the groups and versions of the wanted kinds.
     pub async fn ask(client: &Client, wanted: &[ApiResource]) -> Self {
         let versions: BTreeSet<&str> = wanted
             .iter()
@@ -43,25 +43,25 @@ impl Discovery {
         }
     }
 
-    /// Returns whether the server has a kind. `None`: the server did not answer, for example because the user
-    /// has no right to read discovery.
+    /// Returns whether the server has a kind. `None`: the discovery request failed, for example because the
+    /// user has no right to read discovery.
     pub fn serves(&self, kind: &ApiResource) -> Option<bool> {
         let found = self.versions.get(&kind.api_version)?.as_ref().ok()?;
         Some(found.contains(&kind.plural))
     }
 
-    /// Returns the first error that each later request repeats.
+    /// Returns the first error of discovery that each later request would repeat.
     fn lasting(self) -> Option<kube::Error> {
         let errors = self.versions.into_values().filter_map(Result::err);
         errors.into_iter().find(is_lasting)
     }
 }
 
-/// Refuses a cluster that does not have all of some kinds.
+/// Returns an error if a cluster does not have all of the wanted kinds.
 ///
-/// All errors other than "no such kind" are ignored here: the later request of the kind fails with the
-/// message of the server. Only a deadline and the answer of another kind of server are reported at once, so that
-/// the user does not wait twice.
+/// Ignores most errors of discovery, because the later request of the kind fails with the message of the
+/// server. Reports two errors at once, so that the user does not wait twice: an exceeded deadline, and an
+/// answer that does not come from a Kubernetes API server.
 pub(super) async fn require(
     client: &Client,
     wanted: &[ApiResource],
@@ -88,7 +88,7 @@ pub(super) async fn require(
 }
 
 impl Error {
-    /// Returns the error of a target without some kinds.
+    /// Returns the error for a target that does not have some kinds.
     pub fn absent(target: &Target, absent: &[ApiResource]) -> Self {
         let flag = match target {
             Target::Context { name, .. } => format!(" --context {}", quoted(name)),

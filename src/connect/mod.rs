@@ -1,8 +1,8 @@
-//! Connects to a target: makes a `kube::Client`. No other module names a backend.
+//! Connects to a target, and makes a `kube::Client` for it. No other module names a backend.
 //!
-//! Every client is built by [`guard`], with these layers: the read-only guard outermost, then the deadline,
-//! then the retry of reads (never of writes), then the backend. This module does not read the process's
-//! environment: it comes in as [`Environment`].
+//! Every client has these layers, from the outside to the inside: the read-only guard, the deadlines, the retry
+//! of reads (never of writes), the backend; see [`guard`]. This module does not read the environment of the
+//! process; the caller passes the environment as [`Environment`].
 
 mod address;
 mod answer;
@@ -57,7 +57,7 @@ pub enum StoreFile {
     At(PathBuf),
 }
 
-/// The options of a connection, from the flags of a command.
+/// The options of a connection; the flags of a command set most of them.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// `--context`: a context of the kubeconfig.
@@ -68,7 +68,7 @@ pub struct Options {
     pub embedded: Option<StoreFile>,
     /// `--repo`: a directory in a git work tree.
     pub repo: Option<PathBuf>,
-    /// `--branch`: the branch of commits, instead of the checked out one.
+    /// `--branch`: the branch that gets the commits, instead of the checked out branch.
     pub branch: Option<String>,
     /// `--push`: whether commits are pushed.
     pub push: bool,
@@ -80,7 +80,7 @@ pub struct Options {
     pub impersonate: Option<String>,
     /// `--readonly`: send no request that could change anything.
     pub readonly: bool,
-    /// `--request-timeout`: the deadline of the head and of the body.
+    /// `--request-timeout`: the deadline for the head of an answer, and again for its body.
     pub request_timeout: Option<Duration>,
     /// Whether `connect` returns before it has read the cluster beside a repository. The terminal UI sets it.
     pub asks_cluster_later: bool,
@@ -103,15 +103,15 @@ pub struct Environment {
     pub config_dir: Option<PathBuf>,
     /// The working directory.
     pub working_dir: Option<PathBuf>,
-    /// The directory of data that can be fetched again, such as git objects.
+    /// The cache directory, for data that can be fetched again, such as git objects.
     pub cache_dir: Option<PathBuf>,
     /// All environment variables, for the programs that git needs.
     pub variables: BTreeMap<OsString, OsString>,
     /// Whether this process runs in a pod with a service account.
     pub in_pod: bool,
-    /// The name of the operating system user; it is the user of an embedded store.
+    /// The name of the operating system user. Requests to an embedded store are made in this name.
     pub user: String,
-    /// The executable of this program, which starts credential plugins.
+    /// The path of this executable. bowline starts it to run credential plugins.
     pub program: Option<PathBuf>,
 }
 
@@ -129,7 +129,7 @@ pub enum Target {
     Pod,
     /// The embedded API over one file.
     Embedded {
-        /// The file.
+        /// The file of the store.
         file: PathBuf,
     },
     /// The embedded API over the files of a git work tree.
@@ -157,16 +157,17 @@ pub struct Connection {
     pub client: kube::Client,
     /// The target.
     pub target: Target,
-    /// The default namespace.
+    /// The namespace that commands use if the user names none.
     pub namespace: String,
     /// The reason why only reads are sent. None: writes are allowed.
     pub readonly: Option<String>,
-    /// The default component.
+    /// The component that commands use if the user names none.
     pub component: Option<String>,
-    /// The work tree, if the target is one.
+    /// The work tree, if the target is a repository.
     pub repository: Option<Repository>,
     bars: Bars,
-    /// On a protected context: a client that sends writes, for one confirmed plan at a time.
+    /// A client that sends writes although the context is protected; only confirmed plans use it. None: the
+    /// context is not protected.
     unbarred: Option<kube::Client>,
 }
 
@@ -185,7 +186,7 @@ impl Connection {
         }
     }
 
-    /// Returns the work tree, if the target is one.
+    /// Returns the work tree, if the target is a repository.
     pub fn work_tree(&self) -> Option<&WorkTree> {
         let repository = self.repository.as_ref();
         repository.map(|repository| repository.tree.work())
@@ -226,13 +227,14 @@ impl Connection {
         }
     }
 
-    /// Allows writes on a protected context for a while. Returns whether that is possible.
+    /// Allows writes on a protected context for the given duration. Returns false, without an effect, if the
+    /// target is not a protected context.
     pub fn arm(&self, lasting: Duration) -> bool {
         self.bars.arm(lasting)
     }
 
-    /// Returns the connection for one plan that a user has confirmed by typing: on a protected context,
-    /// writes pass through this connection and no other. A read-only context stays read-only.
+    /// Returns the connection for one plan that a user has confirmed by typing: it sends writes even if the
+    /// context is protected. A read-only context stays read-only.
     pub fn for_confirmed_plan(&self) -> Self {
         match &self.unbarred {
             None => self.clone(),
@@ -254,18 +256,18 @@ pub struct Known {
     pub name: String,
     /// The name of the cluster.
     pub cluster: String,
-    /// The default namespace.
+    /// The default namespace of the context.
     pub namespace: String,
     /// The name of the user in the kubeconfig.
     pub user: String,
-    /// Whether the configuration makes it read-only.
+    /// Whether bowline sends only reads on the context, because of `--readonly` or the user's configuration.
     pub readonly: bool,
-    /// Whether the configuration protects it.
+    /// Whether the user's configuration protects the context: writes need the user's permission.
     pub protected: bool,
 }
 
-/// Chooses the target: the one that the flags name, else the current context, else the cluster of the pod,
-/// else the embedded store.
+/// Chooses the target: the one that the flags name, else the current context, else the cluster of the pod, else
+/// the default embedded store.
 pub fn choose(options: &Options, environment: &Environment) -> Result<Target, Error> {
     if let Some(store) = &options.embedded {
         return Ok(Target::Embedded {
@@ -334,13 +336,14 @@ pub fn contexts(options: &Options, environment: &Environment) -> Vec<Known> {
     known.collect()
 }
 
-/// Returns the theme and the keymap. Both are None if the configuration cannot be read.
+/// Returns the configured theme and keymap. Both are None if the configuration cannot be read.
 pub fn looks(environment: &Environment) -> Looks {
     let config = Config::read(environment.config_dir.as_deref());
     config.unwrap_or_default().looks()
 }
 
-/// Refuses a namespace that no cluster accepts: in the path of a request, it would select other objects.
+/// Returns an error for a name that cannot be a namespace: in the path of a request, it could select other
+/// objects.
 fn check_namespace(namespace: &str) -> Result<(), Error> {
     match names::is_namespace(namespace) {
         true => Ok(()),
@@ -386,7 +389,7 @@ fn read_kubeconfig(options: &Options, environment: &Environment) -> Result<Kubec
     Ok(merged)
 }
 
-/// Returns the files of `KUBECONFIG`, or else the default file. They may not exist.
+/// Returns the files of `KUBECONFIG`, or else the default file. The files need not exist.
 fn listed_kubeconfigs(environment: &Environment) -> Vec<PathBuf> {
     match &environment.kubeconfig {
         Some(list) if !list.is_empty() => std::env::split_paths(list)
@@ -400,10 +403,10 @@ fn listed_kubeconfigs(environment: &Environment) -> Vec<PathBuf> {
     }
 }
 
-/// Connects to the target that flags and environment choose.
+/// Connects to the target that the options and the environment choose.
 ///
-/// Asks a cluster only whether it has the kinds of the options. Without any, only the first request notices a
-/// cluster that is down.
+/// Asks a cluster only whether it has the kinds of [`Options::kinds`]. If there are none, sends no request, so
+/// the caller's first request is the first to fail if the cluster is down.
 pub async fn connect(options: &Options, environment: &Environment) -> Result<Connection, Error> {
     if let Some(namespace) = &options.namespace {
         check_namespace(namespace)?;
@@ -497,9 +500,9 @@ pub async fn connect(options: &Options, environment: &Environment) -> Result<Con
     Ok(connection)
 }
 
-/// Opens the embedded store that the flags name, or the default one.
+/// Opens the embedded store that the options name, or the default store.
 ///
-/// For callers that need the service itself and not a client (`serve`).
+/// For callers that need the service itself and not a client, such as `bowline serve`.
 pub async fn embedded(
     options: &Options,
     environment: &Environment,
@@ -517,7 +520,7 @@ async fn open_store(
     options: &Options,
     environment: &Environment,
 ) -> Result<Embedded, Error> {
-    // Only the data directory is created, not a directory that the user names.
+    // bowline creates only its own data directory, not a directory that the user names.
     if let Some(directory) = &environment.data_dir
         && file.starts_with(directory)
     {
@@ -531,7 +534,7 @@ async fn open_store(
     opened.map_err(|source| no_store(file, source, std::fs::File::open(file).is_ok()))
 }
 
-/// Opens an existing embedded store without a change on the disk.
+/// Opens an existing embedded store read-only, without any change of its files.
 async fn read_store(
     file: &Path,
     options: &Options,
@@ -567,7 +570,7 @@ fn deadlines(options: &Options) -> Deadlines {
         })
 }
 
-/// The deadline of a credential plugin: a user may have to confirm on a phone.
+/// The deadline of a credential plugin. It is long, because a user may have to confirm the login on a phone.
 const PLUGIN_DEADLINE: Duration = Duration::from_secs(60);
 
 async fn cluster(
@@ -578,7 +581,7 @@ async fn cluster(
     bars: &Bars,
 ) -> Result<(kube::Client, Option<kube::Client>, String), Error> {
     let deadlines = deadlines(options);
-    // The library would retry writes too; see `retry`.
+    // The retry of the library would repeat writes too; the `retry` module does not.
     config.default_retry = false;
     config.connect_timeout = Some(deadlines.answer);
     if let Some(user) = &options.impersonate {
@@ -587,7 +590,7 @@ async fn cluster(
     if let Some(namespace) = &options.namespace {
         config.default_namespace = namespace.clone();
     } else if config.default_namespace.is_empty() {
-        // As in kubectl, a context with an empty namespace has none.
+        // As in kubectl, an empty namespace in a context means the default namespace.
         config.default_namespace = "default".to_owned();
     }
     settings::check(&mut config).map_err(|wrong| Error::Setting {
@@ -604,7 +607,7 @@ async fn cluster(
     }
     let server = settings::shown(&config.cluster_url.to_string());
     let server = server.trim_end_matches('/').to_owned();
-    // Building a client runs the credential plugin and waits for it.
+    // `try_from` runs the credential plugin and blocks until it ends.
     let built = tokio::task::spawn_blocking(move || kube::Client::try_from(config));
     let slack = Duration::from_secs(5);
     let backend = tokio::time::timeout(PLUGIN_DEADLINE + slack, built)
@@ -656,7 +659,7 @@ where
     guarded(backend, namespace, Bars::fixed(readonly), deadlines)
 }
 
-/// Like [`guard`], with a guard that can be lifted.
+/// Builds a client like [`guard`], with a read-only guard that the user may be able to lift.
 fn guarded<S, B>(backend: S, namespace: &str, bars: Bars, deadlines: Deadlines) -> kube::Client
 where
     S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,

@@ -1,4 +1,4 @@
-//! Makes the client of a DataPlane: the control plane itself, or a context of a kubeconfig.
+//! Makes the client of a DataPlane. It connects to the control plane itself, or to a context of a kubeconfig.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,10 +20,11 @@ pub struct DataPlanes {
     around: Option<Around>,
 }
 
-/// Wraps a client.
+/// A function that wraps a client, for example with a fence.
 type Around = Arc<dyn Fn(&Client) -> Client + Send + Sync>;
 
-/// The state of the kubeconfig files that the connection to a data plane depends on.
+/// The mtime and the size of each kubeconfig file that the connection to a data plane depends on. None: the
+/// file does not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Version(Vec<Option<(Option<SystemTime>, u64)>>);
 
@@ -34,7 +35,7 @@ enum Contexts {
 }
 
 impl DataPlanes {
-    /// Uses the contexts of the kubeconfig that the flags and the environment name.
+    /// Returns connections that use the contexts of the kubeconfig that the options and the environment name.
     pub fn of(connection: &Connection, options: &Options, environment: &Environment) -> Self {
         // The flags of the control plane (namespace, user, store) do not apply to data planes.
         let others = Options {
@@ -51,8 +52,8 @@ impl DataPlanes {
         }
     }
 
-    /// Uses the contexts of a separate kubeconfig. The file may appear and change later: it is read for each
-    /// client.
+    /// Returns connections that use the contexts of a separate kubeconfig. The file may appear and change
+    /// later, because it is read again for each client.
     pub fn in_file(
         connection: &Connection,
         file: &Path,
@@ -66,7 +67,7 @@ impl DataPlanes {
         Self::of(connection, &options, environment)
     }
 
-    /// Uses the given clients, and no kubeconfig.
+    /// Returns connections that use the given clients, by context, and no kubeconfig.
     pub fn given(own: Client, is_embedded: bool, contexts: BTreeMap<String, Client>) -> Self {
         Self {
             own,
@@ -76,7 +77,7 @@ impl DataPlanes {
         }
     }
 
-    /// Wraps every client, for example with a fence.
+    /// Sets a function that wraps every client, for example with a fence.
     pub fn behind(mut self, around: impl Fn(&Client) -> Client + Send + Sync + 'static) -> Self {
         self.around = Some(Arc::new(around));
         self
@@ -88,8 +89,8 @@ impl DataPlanes {
         self.is_embedded
     }
 
-    /// Returns the mtime and the size of each kubeconfig of a connection. If they changed, the client has to
-    /// be made again. A mounted Secret gets new files.
+    /// Returns the state of the kubeconfig files of a connection. If it changed, the client has to be made
+    /// again. An update of a mounted Secret changes it too, because the update replaces the files.
     pub fn version(&self, reach: Reach<'_>) -> Version {
         let (Reach::Context(_), Contexts::Kubeconfig(place)) = (reach, &self.contexts) else {
             return Version::default();

@@ -1,9 +1,10 @@
 //! Runs credential plugins of a kubeconfig (`exec`) without access to the terminal.
 //!
-//! The client library gives a plugin our standard input and error unless its mode is `Never`. Even then the
-//! plugin could open `/dev/tty`, run for ever, write without an end, or leave a process behind that holds its
-//! output. So this program starts the plugin: it leaves the terminal's session, limits the time and the output
-//! of the plugin, and ends with it.
+//! The client library gives a plugin our standard input and error unless its mode is `Never`. Even with `Never`
+//! the plugin could open `/dev/tty`, run for ever, write without an end, or leave a process behind that holds
+//! its output. So the client library starts bowline with a hidden verb instead, and that process runs the
+//! plugin: it leaves the terminal's session, limits the time and the output of the plugin, and ends when the
+//! plugin ends.
 
 use std::io::Write;
 use std::path::Path;
@@ -15,13 +16,13 @@ use kube::config::{ExecConfig, ExecInteractiveMode};
 use super::settings::{BadSetting, has_bad_token};
 use crate::child::{self, Limits};
 
-/// The hidden verb that calls [`run`].
+/// The hidden verb of bowline that calls [`run`].
 pub const VERB: &str = "credential-plugin";
 
-/// Changes a kubeconfig's plugin so that it can neither read from nor write to a terminal.
+/// Changes the credential plugin of a kubeconfig so that it can neither read from nor write to a terminal.
 ///
-/// Fails with the plugin's command if the plugin needs a terminal. Without a `program` (this executable) the
-/// plugin runs directly, in our session.
+/// Fails with the plugin's command if the plugin needs a terminal. `program` is the path of this executable;
+/// without it the plugin runs directly, in the session of this process.
 pub(super) fn detach(
     exec: &mut ExecConfig,
     program: Option<&Path>,
@@ -50,14 +51,15 @@ pub(super) fn detach(
     Ok(())
 }
 
-/// The most bytes of a plugin's output.
+/// The maximum size of a plugin's output, in bytes.
 const OUTPUT: usize = 1 << 20;
 
 /// Runs a plugin in a new session, ends it at the deadline, and passes its output on.
 pub fn run(command: &str, arguments: &[String], deadline: Duration) -> ExitCode {
     #[cfg(unix)]
     {
-        // Fails only for the leader of a process group, which a child of ours is not.
+        // `setsid` fails only for the leader of a process group. Another bowline process started this one, so
+        // this one is not a leader.
         if let Err(error) = rustix::process::setsid() {
             eprintln!("cannot leave the terminal's session: {error}");
             return ExitCode::FAILURE;
@@ -77,7 +79,7 @@ pub fn run(command: &str, arguments: &[String], deadline: Duration) -> ExitCode 
     }
 }
 
-/// Passes the output of a plugin on, if its token can be sent.
+/// Writes the output of a plugin to our own standard output and error. Fails if no request can send the token.
 fn passed_on(command: &str, output: &Output) -> ExitCode {
     let _ = std::io::stderr().write_all(&output.stderr);
     if has_bad_token(&String::from_utf8_lossy(&output.stdout)) {

@@ -1,8 +1,8 @@
 //! The read-only guard: decides in the client, for each request, whether it is sent.
 //!
-//! It checks only methods and paths. A front end can forget to hide a key or to ask for a confirmation; this
-//! guard cannot be bypassed, because every client of every target is built behind it. It refuses every
-//! request that it does not recognise as a read.
+//! The guard checks only the method, the path and the headers of a request. A front end can forget to hide a
+//! key or to ask for a confirmation; this guard cannot be bypassed, because every client of every target is
+//! built behind it. It refuses every request that it does not recognise as a read.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -19,10 +19,10 @@ use percent_encoding::percent_decode_str;
 use tokio::time::Instant;
 use tower::Service;
 
-/// Subresources whose GET can act: they open a connection into a container, a pod or a node.
+/// The subresources for which even a GET can act: they open a connection into a container, a pod or a node.
 const DOORS: [&str; 4] = ["exec", "attach", "portforward", "proxy"];
 
-/// Reviews of the own user, which are sent with POST and store nothing.
+/// The reviews that a user requests about itself. They are sent with POST and store nothing.
 const OWN_REVIEWS: [(&str, &str); 3] = [
     ("authentication.k8s.io", "selfsubjectreviews"),
     ("authorization.k8s.io", "selfsubjectaccessreviews"),
@@ -67,7 +67,7 @@ fn opens_a_door(segments: &[&str]) -> bool {
         _ => return false,
     };
     let resource = match resource {
-        // The old form of a proxy: /api/v1/proxy/namespaces/...
+        // The old path of a proxy: /api/v1/proxy/namespaces/...
         ["proxy", ..] => return true,
         ["watch", rest @ ..] => rest,
         rest => rest,
@@ -83,16 +83,17 @@ fn is_own_review(segments: &[&str]) -> bool {
     matches!(segments, ["apis", group, _version, plural] if OWN_REVIEWS.contains(&(group, plural)))
 }
 
-/// Whether writes are sent, and the reason if not. All clones of a client share it.
+/// The state of the read-only guard: whether it sends writes, and the reason if not. Clones share the state.
 #[derive(Clone, Debug, Default)]
 pub struct Bars {
     why: Option<Arc<str>>,
-    /// On a protected context: the time until which writes are allowed. Others cannot be lifted.
+    /// On a protected context: the time until which writes are allowed, if they are. None: the user cannot
+    /// allow writes.
     lifted: Option<Arc<Mutex<Option<Until>>>>,
 }
 
-/// A time by two clocks; the first one that reaches it ends it. The monotonic clock may stop while a machine
-/// sleeps, and the wall clock can be set back.
+/// A time by two clocks. It is over when the first of them reaches it: the monotonic clock may stop while a
+/// machine sleeps, and the wall clock can be set back.
 #[derive(Clone, Copy, Debug)]
 struct Until {
     ticks: Instant,
@@ -100,7 +101,7 @@ struct Until {
 }
 
 impl Bars {
-    /// Allows only reads for ever, if there is a reason; else everything.
+    /// Returns a guard that never changes: it allows only reads if there is a reason, else everything.
     pub fn fixed(why: Option<String>) -> Self {
         Self {
             why: why.map(Into::into),
@@ -108,7 +109,7 @@ impl Bars {
         }
     }
 
-    /// Allows only reads until the user allows writes for a while.
+    /// Returns a guard that allows only reads until the user allows writes for a while.
     pub fn protected(why: String) -> Self {
         Self {
             why: Some(why.into()),
@@ -116,17 +117,18 @@ impl Bars {
         }
     }
 
-    /// Returns why only reads are sent, even if writes are allowed at the moment.
+    /// Returns the reason of the guard, even while the user allows writes. None: the guard allows everything.
     pub fn why(&self) -> Option<&str> {
         self.why.as_deref()
     }
 
-    /// Returns whether writes can be allowed for a while.
+    /// Returns whether the user can allow writes for a while.
     pub fn is_protected(&self) -> bool {
         self.lifted.is_some()
     }
 
-    /// Allows writes for a while. A zero duration ends that. Returns whether it is possible.
+    /// Allows writes for the given duration; zero ends an earlier permission. Returns false, without an effect,
+    /// if the user cannot allow writes.
     pub fn arm(&self, lasting: Duration) -> bool {
         let Some(lifted) = &self.lifted else {
             return false;
@@ -152,7 +154,7 @@ impl Bars {
     }
 }
 
-/// A service that sends only reads if there is a reason.
+/// A service that sends all requests, or only reads while the guard refuses writes.
 #[derive(Clone)]
 pub(super) struct ReadOnly<S> {
     pub(super) bars: Bars,
@@ -262,7 +264,7 @@ mod tests {
         ("GET", "/api/v1/namespaces/shop/pods/exec", PASS),
         ("GET", "/api/v1/namespaces/proxy", PASS),
         ("GET", "/api/v1/namespaces/exec/configmaps/attach", PASS),
-        // Reviews of the own user.
+        // Reviews that a user requests about itself.
         (
             "POST",
             "/apis/authentication.k8s.io/v1/selfsubjectreviews",
@@ -377,7 +379,7 @@ mod tests {
             "/apis/subresources.kubevirt.io/v1/namespaces/shop/virtualmachineinstances/vm/portforward",
             STOP,
         ),
-        // Encoded so that only the server recognises them.
+        // Dangerous paths in a form that only the server recognises.
         ("GET", "/api/v1/namespaces/shop/pods/web/%65xec", STOP),
         ("GET", "/api/v1/namespaces/shop/pods/web/log/../exec", STOP),
         ("GET", "/api/v1/namespaces/shop/pods/web%2Fexec", STOP),

@@ -20,28 +20,28 @@ use crate::api::ReleasePin;
 use crate::git::{GitError, State};
 use crate::gitops::tree::{self, Layout, Synced, Tree, TreeError, TreeOptions};
 
-/// A work tree behind a client. Committing needs direct access to the files.
+/// A work tree that is served as a target. Commits need its files, not only the client.
 #[derive(Clone)]
 pub struct Repository {
-    /// The files.
+    /// The files of the work tree, and the objects in them.
     pub tree: Arc<Tree>,
     served: Embedded,
-    /// The client of the cluster beside it.
+    /// The client of the cluster beside the work tree. None: there is no such cluster.
     pub beside: Option<Client>,
-    /// The branch of commits. None: the checked out branch.
+    /// The branch that gets the commits. None: the checked out branch.
     pub branch: Option<String>,
     /// Whether commits are pushed.
     pub push: bool,
     /// The remote to push to. None: the remote of the branch.
     pub remote: Option<String>,
-    /// The reason why the state of the cluster beside it is unknown or stale.
+    /// The reason why the state of the cluster beside the work tree is unknown or stale.
     trouble: Trouble,
 }
 
 pub(super) type Trouble = Arc<Mutex<Option<String>>>;
 
 impl Repository {
-    /// Reads the files again, and serves their content.
+    /// Reads the files again, and updates the objects that the client serves.
     pub async fn sync(&self) -> Result<Synced, TreeError> {
         self.tree.sync(&self.served).await
     }
@@ -56,7 +56,7 @@ impl Repository {
         self.tree.work().state()
     }
 
-    /// Returns where the log of a shallow clone ends. None: the log is complete.
+    /// Returns a message that says where the log of a shallow clone ends. None: the log is complete.
     pub fn shallow_history(&self) -> Option<String> {
         let ends = self.tree.work().shallow()?;
         let short: Vec<&str> = ends.lines().filter_map(|id| id.get(..12)).collect();
@@ -68,13 +68,13 @@ impl Repository {
         })
     }
 
-    /// Returns why the state of the cluster beside it is unknown. `None`: the state is current, or there is
-    /// no cluster.
+    /// Returns why the state of the cluster beside the work tree is unknown or stale. `None`: the state is
+    /// current, or there is no cluster.
     pub fn cluster_trouble(&self) -> Option<String> {
         locked(&self.trouble).clone()
     }
 
-    /// Follows the files, and the cluster beside them, for as long as the client lives.
+    /// Starts to follow the changes of the files, and of the cluster beside the work tree.
     fn follow(&self, context: Option<&str>) {
         self.tree.follow(&self.served);
         if let Some(cluster) = &self.beside {
@@ -85,7 +85,7 @@ impl Repository {
     }
 }
 
-/// Opens the work tree that the flags name, and connects to the cluster beside it.
+/// Opens a work tree, and connects to the cluster beside it if the options name one.
 pub(super) async fn open(
     directory: &Path,
     options: &Options,
@@ -173,7 +173,7 @@ pub(super) fn locked(trouble: &Trouble) -> MutexGuard<'_, Option<String>> {
     trouble.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The pause before discovery is read again for kinds that the cluster does not have.
+/// The interval at which bowline asks again for kinds that the cluster does not have.
 const ABSENT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Copies the status of ReleasePins from a cluster as it changes. A cluster without bowline's kinds has no
@@ -203,7 +203,7 @@ pub(super) async fn mirror(
     }
 }
 
-/// Watches ReleasePins for as long as the cluster has their kind.
+/// Copies the status of ReleasePins as it changes. Returns when the cluster does not have the kind.
 async fn watch(cluster: &Client, served: &Embedded, tree: &Arc<Tree>, trouble: &Trouble) {
     let namespace = tree.namespace();
     let pins: Api<ReleasePin> = Api::namespaced(cluster.clone(), &namespace);
@@ -213,7 +213,7 @@ async fn watch(cluster: &Client, served: &Embedded, tree: &Arc<Tree>, trouble: &
     let mut events = std::pin::pin!(events);
     while let Some(event) = events.next().await {
         match event {
-            // The old state stays until the list is complete.
+            // The old objects stay until the new list is complete.
             Ok(watcher::Event::Init) => {
                 new.clear();
                 continue;

@@ -1,7 +1,7 @@
-//! The retry of reads if the server is too busy.
+//! The retry of reads while the server is too busy.
 //!
-//! A write is never retried here. After an ambiguous answer only the engine knows whether a retry is safe,
-//! because it wrote the operation's id into the object.
+//! This module never retries a write. If it is unclear whether a write took effect, only the engine knows
+//! whether a retry is safe, because it wrote the id of the operation into the object.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use kube::client::retry::RetryPolicy;
 use tower::BoxError;
 use tower::retry::Policy;
 
-/// Retries reads after 429, 503 or 504.
+/// Retries reads that the server answers with 429, 503 or 504.
 #[derive(Clone)]
 pub(super) struct ReadsOnly(RetryPolicy);
 

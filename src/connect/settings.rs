@@ -1,5 +1,5 @@
-//! Checks the settings of a cluster before the client library uses them: it panics on an address without a
-//! scheme, and on a token that cannot be a header.
+//! Checks the settings of a cluster before the client library uses them: the library panics on an address
+//! without a scheme, and on a token that no header can have.
 
 use http::header::HeaderValue;
 use kube::config::{AuthInfo, Kubeconfig};
@@ -7,32 +7,32 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::text;
 
-/// A setting that cannot be used. No message has a password or a token.
+/// A setting that cannot be used. The messages contain no password and no token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadSetting {
-    /// The address of the server is not an address.
+    /// The server of the cluster is not an address with http or https.
     #[error("the server {0:?} is not an address")]
     Server(String),
-    /// The proxy is not an address that works.
+    /// The proxy is not an address with http or https.
     #[error("the proxy {0:?} is not an address of an http or https proxy")]
     Proxy(String),
-    /// The token cannot be sent.
+    /// The token has a line break or another character that no header can have.
     #[error("the token has a line break or another character that no header can have")]
     Token,
-    /// The file of the token cannot be read.
+    /// The file with the token cannot be read.
     #[error("the token file {file}: {why}")]
     TokenFile {
-        /// The file.
+        /// The path of the file.
         file: String,
-        /// The error.
+        /// The error of the file system.
         why: String,
     },
-    /// The user, the uid or a group to impersonate cannot be sent.
+    /// The user, the uid or a group to impersonate has a character that no header can have.
     #[error(
         "the user to impersonate has a line break or another character that no header can have"
     )]
     Impersonated,
-    /// A way to log in that kubectl has removed.
+    /// An authentication provider that kubectl no longer supports; this is its name.
     #[error("the auth-provider {0} is not supported: kubectl has removed it")]
     Provider(String),
 }
@@ -78,7 +78,7 @@ pub(super) fn server(kubeconfig: &Kubeconfig, context: &str) -> String {
     shown(&server.unwrap_or_default())
 }
 
-/// Checks the settings, and takes white space around tokens away as kubectl does.
+/// Checks the settings of a cluster, and removes the white space around tokens, as kubectl does.
 pub(super) fn check(config: &mut kube::Config) -> Result<(), BadSetting> {
     let is_web = |address: &http::Uri| {
         matches!(address.scheme_str(), Some("http" | "https")) && address.host().is_some()
@@ -95,7 +95,7 @@ pub(super) fn check(config: &mut kube::Config) -> Result<(), BadSetting> {
 fn check_user(user: &mut AuthInfo) -> Result<(), BadSetting> {
     if let Some(provider) = user.auth_provider.take() {
         let token = provider.config.get("id-token");
-        // Of all providers, kubectl still has oidc.
+        // oidc is the only provider that kubectl still supports.
         let Some(token) = token.filter(|_| provider.name == "oidc") else {
             return Err(BadSetting::Provider(provider.name));
         };
@@ -111,7 +111,8 @@ fn check_user(user: &mut AuthInfo) -> Result<(), BadSetting> {
             why: error.to_string(),
         })?;
         let plain = one_line(&token)?;
-        // The library reads the file again when the token changes, but leaves a line break at its end.
+        // The library would read the file again when the token changes, but would keep a line break at its end.
+        // So a token with white space around it is read only once, here.
         if plain.expose_secret() != token {
             user.token = Some(plain);
         }
@@ -133,7 +134,7 @@ fn one_line(token: &str) -> Result<SecretString, BadSetting> {
     }
 }
 
-/// Returns whether the output of a credential plugin has a token that cannot be sent.
+/// Returns whether the output of a credential plugin has a token that no header can have.
 pub(super) fn has_bad_token(output: &str) -> bool {
     let read = bounded_yaml::documents("the output", output).unwrap_or_default();
     let mut tokens = read

@@ -117,7 +117,8 @@ async fn absent(client: &Client, kinds: Vec<ApiResource>) -> Vec<ApiResource> {
     kinds.into_iter().filter(is_absent).collect()
 }
 
-/// Waits until a server has the given kinds. If the server does not answer the question, the wait ends.
+/// Waits until a server has the given kinds. Also returns if the server does not answer, because it is then
+/// unknown which kinds it has.
 async fn until_served(client: &Client, kinds: &[ApiResource]) {
     let mut absent_kinds = kinds.to_vec();
     loop {
@@ -129,7 +130,7 @@ async fn until_served(client: &Client, kinds: &[ApiResource]) {
     }
 }
 
-/// Makes the stop future of the controllers from any future.
+/// Returns a stop future that becomes ready together with `when`.
 pub fn stop(when: impl Future<Output = ()> + Send + 'static) -> Stop {
     when.boxed().shared()
 }

@@ -1,8 +1,8 @@
-//! The controllers of an embedded store, run inside the process of a command.
+//! Runs the controllers of an embedded store inside the process of a command.
 //!
 //! A command that moved a ReleasePin in an embedded store runs the controllers until they have observed the
-//! ReleasePin and report the state of its workloads. If another process runs the controllers already, the command only waits, and takes over if
-//! that process ends first.
+//! ReleasePin and have reported the state of its workloads. If another process already runs the controllers,
+//! the command only waits, and takes over if that process ends first.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,13 +23,13 @@ use crate::connect::{self, Connection, DataPlanes, Environment, Options, Target}
 use crate::engine::world::Key;
 use crate::resolve::git::Git;
 
-/// The longest wait for the observation of a ReleasePin.
+/// The longest wait until the controllers have observed a ReleasePin, or have finished a cleanup.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The longest wait for the first report of the data planes.
 const REPORT_PATIENCE: Duration = Duration::from_secs(5);
 /// The longest wait if another process runs the controllers.
 const MOMENT: Duration = Duration::from_millis(500);
-/// The time that work in progress has to finish after the stop.
+/// The time that the controllers get to finish their work after the stop future is ready.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The reasons why controllers cannot run in this process, or did not finish in time.
@@ -70,13 +70,13 @@ pub struct Beside<'a> {
     pub options: &'a Options,
     /// The environment variables and paths of the process.
     pub environment: &'a Environment,
-    /// The reader of git references.
+    /// Reads the definitions that releases name by git reference.
     pub git: &'a Git,
 }
 
 impl Beside<'_> {
-    /// Waits for a future. If the target is an embedded store, the controllers run meanwhile: in this
-    /// process, unless another process runs them.
+    /// Waits for a future. If the target is an embedded store and writes are allowed, the controllers run
+    /// meanwhile: in another process that already runs them, else in this process.
     pub async fn until<T>(&self, reached: impl Future<Output = T>) -> Result<T, BesideError> {
         let file = match &self.connection.target {
             Target::Embedded { file } if self.connection.readonly.is_none() => file,
@@ -112,7 +112,7 @@ impl Beside<'_> {
     }
 
     /// Runs the controllers until `reached` is ready. Returns None if another process has the lock for longer
-    /// than `patience`.
+    /// than `patience`; without `patience` there is no limit.
     async fn attend<T>(
         &self,
         store: &Path,
@@ -149,8 +149,8 @@ impl Beside<'_> {
         Ok(reached)
     }
 
-    /// Waits for the lock, reports it through `ours`, and runs the controllers until the stop future is
-    /// ready.
+    /// Waits for the lock of the store, sends a message through `ours` when this process has the lock, and runs
+    /// the controllers until the stop future is ready.
     async fn run(
         &self,
         store: &Path,
@@ -177,14 +177,14 @@ impl Beside<'_> {
     }
 }
 
-/// Waits until the controllers have observed the given generation of each ReleasePin, and then a little
-/// longer for the first report of the data planes. A deleted ReleasePin is not waited for.
+/// Waits until the controllers have observed the given generation of each ReleasePin, and then at most 5
+/// seconds more for the first report of the data planes. Does not wait for a deleted ReleasePin.
 async fn observed(client: &Client, pins: &[(Key, i64)]) -> Result<(), BesideError> {
     match tokio::time::timeout(PATIENCE, reach(client, pins, is_observed)).await {
         Ok(seen) => seen?,
         Err(_elapsed) => return Err(BesideError::NotObserved),
     }
-    // A data plane without an answer does not delay the command for long.
+    // A data plane that does not answer delays the command only by this time.
     let reported = tokio::time::timeout(REPORT_PATIENCE, reach(client, pins, is_reported));
     reported.await.unwrap_or(Ok(()))
 }

@@ -2,8 +2,9 @@
 //! and moves the ReleasePin of the first environment to it.
 //!
 //! It uses the engine under the same rules as a user: it does not move a ReleasePin that has a hold or that a
-//! GitOps tool owns. It deploys each change once. A change that a hold stopped is deployed when the hold is
-//! gone; if a user moves the ReleasePin afterwards, it stays there until the next change.
+//! GitOps tool owns. It deploys each change once. A change that a hold blocked is deployed when the hold ends.
+//! If a user moves the ReleasePin after a deployment, the ReleasePin stays where the user moved it until the
+//! next change of a definition.
 //!
 //! Watches keep the definitions in memory, so a reconcile that finds no change sends no request.
 
@@ -41,16 +42,16 @@ use crate::subjects::release_pin::rules::Refusal;
 /// The number of components that are reconciled at the same time.
 const AT_ONCE: u16 = 8;
 
-/// The longest wait until the read model shows a release that was created.
+/// The longest wait until the read model contains a release that the controller created.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The reasons why the reconcile of a component is retried.
 #[derive(Debug, thiserror::Error)]
 pub enum ComponentError {
-    /// A rule or the current state does not allow the deployment.
+    /// A rule or the current state does not allow the deployment now.
     #[error("{reason}: {message}")]
     NotNow {
-        /// The reason in the condition.
+        /// The reason of the condition that reports the refusal.
         reason: &'static str,
         /// The explanation for the user.
         message: String,
@@ -63,7 +64,7 @@ pub enum ComponentError {
     Target(#[from] kube::Error),
 }
 
-/// A definition; two are equal if their uid and resourceVersion are equal.
+/// A definition in memory. Two values are equal if uid and resourceVersion of the definition are equal.
 struct Written<K>(Arc<K>);
 
 impl<K> Clone for Written<K> {
@@ -90,7 +91,7 @@ fn itself<T>(key: &Key, _: &T) -> Key {
     key.clone()
 }
 
-/// A release, with the versions of the definitions that it was made of.
+/// The versions of the definitions that a release was made of, and the release.
 type Made = (Vec<Version>, Arc<Release>);
 
 /// The state that the reconciles of all components share.
@@ -99,7 +100,8 @@ struct Shared {
     types: Arc<Table<Written<ComponentTypeDefinition>>>,
     addons: Arc<Table<Written<Addon>>>,
     workloads: Arc<Table<Written<Workload>>>,
-    /// The release of each component, and the versions of the definitions that it was made of.
+    /// The last computed release of each component. It is reused while the versions of the definitions are
+    /// equal.
     releases: Mutex<HashMap<Key, Made>>,
 }
 
@@ -172,8 +174,8 @@ impl Shared {
         ])
     }
 
-    /// Returns a filter for the components that a change of the read model concerns: a lifted hold, a new
-    /// environment or a new pipeline.
+    /// Returns a filter for the components that a change of the read model concerns, for example a removed
+    /// hold, a new environment or a new pipeline.
     fn touched(&self, touched: &Touched) -> impl Fn(&Component) -> bool + use<> {
         let pin = touched
             .key
@@ -194,8 +196,8 @@ impl Shared {
         }
     }
 
-    /// Returns the release of the current definitions of a component. It is computed only if a definition
-    /// changed.
+    /// Returns the release of the current definitions of a component. Computes it only if a definition changed
+    /// since the last call.
     fn release(&self, key: &Key, component: &Component) -> Result<Arc<Release>, CatalogError> {
         let beside = |name: &str| Key::new(&key.namespace, name);
         let (_, type_) = component.spec.type_parts().unwrap_or_default();
@@ -314,7 +316,8 @@ async fn reconcile(
     }
 }
 
-/// Returns a release with the same content and another name, if there is one.
+/// Returns the computed release under the name of an existing release with the same content. None: no other
+/// release has this content, or the computed name already belongs to a release with this content.
 fn existing(shared: &Shared, key: &Key, release: &Arc<Release>) -> Option<Arc<Release>> {
     let hash = release.annotations().get(labels::CONTENT_HASH)?;
     let world = shared.base.feed().world();
@@ -330,7 +333,8 @@ fn existing(shared: &Shared, key: &Key, release: &Arc<Release>) -> Option<Arc<Re
     Some(Arc::new(known))
 }
 
-/// Returns whether the last deployment of the component was of this release.
+/// Returns whether the status of the component says that this release is the last one that the controller
+/// deployed.
 fn is_done(component: &Component, release: &str) -> bool {
     component.status.as_ref().is_some_and(|status| {
         status.latest_release.as_deref() == Some(release)
@@ -388,8 +392,8 @@ async fn deploy(shared: &Shared, key: &Key, release: &Release) -> Result<Found, 
     Ok(found(Status::True, "AutoDeployed", message, false))
 }
 
-/// Creates a release that is named by its content, if it does not exist, and waits until the read model has
-/// it.
+/// Creates a release, if it does not exist, and waits until the read model contains it. The name of a release
+/// depends on its content, so a release of this name is the same release.
 async fn make(shared: &Shared, key: &Key, release: &Release) -> Result<(), ComponentError> {
     let own = Key::new(&key.namespace, &release.name_any());
     let seen = |world: &World| world.release(&own).is_some();
@@ -431,8 +435,8 @@ async fn asked(shared: &Shared, key: &Key) -> Result<Asked, kube::Error> {
     })
 }
 
-/// Plans the move of the first environment's ReleasePin. If there are several first environments, takes the
-/// first in the pipeline.
+/// Plans to move the ReleasePin of the first environment to a release. If the pipeline has several first
+/// environments, takes the one that it lists first.
 fn plan(world: &World, key: &Key, release: &str, asked: &Asked) -> Result<Plan, Refusal> {
     let pipeline = world.pipeline(&key.namespace);
     if let Some(fault) = world.pipeline_fault(&key.namespace) {

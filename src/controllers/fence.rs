@@ -1,8 +1,8 @@
 //! Stops the writes of a process that lost its lease: every write of every task passes the fence.
 //!
 //! It is not enough to stop the tasks, because a task could still write before it learns of the stop. A write
-//! in progress when the time is over is dropped. It is then unknown whether the server executed it, as after
-//! any lost connection, and the next leader reads before it writes.
+//! that is in progress when the permission ends is dropped. It is then unknown whether the server executed the
+//! write, as after any lost connection, so the next leader reads before it writes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,8 +97,8 @@ impl Fence {
     }
 }
 
-/// Returns how long a leader acts on a lease without a renewal: two thirds of it, so that it stops before
-/// another process can become the leader.
+/// Returns how long a leader may write after its last renewal of a lease: two thirds of the duration of the
+/// lease, so that the leader stops before another process can become the leader.
 pub fn trusted(lease: Duration) -> Duration {
     lease * 2 / 3
 }

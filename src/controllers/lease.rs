@@ -1,9 +1,9 @@
 //! Leader election: of many controller processes, only the holder of the Lease acts.
 //!
-//! The holder renews the lease. A candidate waits until the holder releases it, or until the lease did not
-//! change for its whole duration by the candidate's own clock: the clocks of two machines are never compared.
-//! The holder measures from before its request and trusts two thirds of the duration, so it stops before
-//! another can begin.
+//! The holder renews the lease. A candidate takes the lease when the holder releases it, or when the lease did
+//! not change for its whole duration, measured by the candidate's own clock: the clocks of two machines are
+//! never compared. The holder may write for two thirds of the duration, measured from the time before it sent
+//! its last renewal. So it stops before another process can become the holder.
 
 #[cfg(test)]
 mod tests;
@@ -34,7 +34,8 @@ pub struct Election {
 /// The lease of this process, as the server last returned it.
 struct Held(Lease);
 
-/// The last seen state of a lease of another process, and since when it did not change.
+/// The last seen state of the lease of another process, and the time at which this process first saw that
+/// state.
 struct Sighting {
     version: Option<String>,
     since: Instant,
@@ -64,9 +65,9 @@ impl Election {
         self.lasts / 5
     }
 
-    /// Takes part in the election until `end` is ready. Reports each term as leader with a number that
-    /// differs from the one before, and the end of a term as None. Releases the lease at the end if this
-    /// process holds it.
+    /// Takes part in the election until `end` is ready. Sends a new number to `terms` when this process becomes
+    /// the leader, and None when it is no longer the leader. If this process holds the lease at the end,
+    /// releases it.
     pub async fn take_part(
         &self,
         terms: &watch::Sender<Option<u64>>,
@@ -94,7 +95,8 @@ impl Election {
         }
     }
 
-    /// Waits until this process holds the lease. Reports the result of each attempt to `seen`.
+    /// Waits until this process holds the lease. After an attempt without success, reports the current holder
+    /// or the error to `seen`.
     async fn win(&self, mut seen: impl FnMut(Result<Option<&str>, &kube::Error>)) -> Held {
         let mut sighting: Option<Sighting> = None;
         loop {
@@ -114,7 +116,8 @@ impl Election {
         }
     }
 
-    /// Reads the lease and takes it if it is free or expired; else returns the identity of the holder.
+    /// Reads the lease, and takes it if it is free or expired; else returns the identity of the holder, if
+    /// known.
     async fn attempt(
         &self,
         sighting: &mut Option<Sighting>,
@@ -143,7 +146,7 @@ impl Election {
             .await
         {
             Ok(lease) => Ok(Ok(Held(lease))),
-            // Another process was faster; the next attempt shows which.
+            // Another process was faster; the next attempt shows which process it was.
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(Err(None)),
             Err(error) => Err(error),
         }
@@ -192,7 +195,7 @@ impl Election {
         self.fence.close();
     }
 
-    /// Renews the lease once. Returns whether this process may still hold it.
+    /// Renews the lease once. Returns whether this process may still hold the lease.
     async fn renew(&self, held: &mut Held) -> bool {
         let begun = Instant::now();
         let mut lease = held.0.clone();
@@ -226,8 +229,8 @@ impl Election {
         }
     }
 
-    /// Reads the lease again after a conflict: an earlier renewal may have succeeded although its answer was
-    /// lost.
+    /// Returns whether this process still holds the lease after a conflict. Reads the lease again, because an
+    /// earlier renewal may have succeeded although its answer was lost.
     async fn is_ours(&self, held: &mut Held) -> bool {
         match self.leases.get_opt(labels::CONTROLLER_LEASE).await {
             Ok(Some(lease)) => {
@@ -276,7 +279,7 @@ impl Election {
     }
 }
 
-/// Returns whether a lease did not change for its whole duration.
+/// Returns whether a lease did not change for its whole duration. Notes each new state of it in `sighting`.
 fn is_over(spec: &LeaseSpec, version: Option<&String>, sighting: &mut Option<Sighting>) -> bool {
     let seconds = spec.lease_duration_seconds.unwrap_or_default();
     let lasts = Duration::from_secs(seconds.max(1).unsigned_abs().into());

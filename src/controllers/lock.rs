@@ -1,4 +1,5 @@
-//! Only one process runs the controllers of an embedded store: the one that holds a lock file beside it.
+//! Ensures that only one process runs the controllers of an embedded store: the process that holds the lock of
+//! a file beside the store.
 //!
 //! The operating system releases the lock when the process ends, however it ends.
 
@@ -12,7 +13,7 @@ use crate::engine::controller_status;
 /// The interval between two attempts to take the lock.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The lock of a store; dropping it releases it.
+/// The lock of a store. Dropping the value releases the lock.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
@@ -34,7 +35,8 @@ impl Lock {
     /// Waits for the lock of a store. Calls `waiting` once if another process has it.
     pub async fn win(store: &Path, waiting: impl FnOnce()) -> io::Result<Self> {
         let mut waiting = Some(waiting);
-        // A process that only checks whether controllers run also takes the lock for a moment.
+        // A process that only checks whether controllers run also takes the lock for a moment. So one failed
+        // attempt is ignored.
         let mut glance = true;
         loop {
             if let Some(lock) = Self::take(store)? {

@@ -184,7 +184,7 @@ impl Metrics {
         durations.observe(took.as_secs_f64());
     }
 
-    /// Counts a failed watch of a controller that starts again.
+    /// Counts a failed watch of a controller. The watch starts again.
     pub fn watch_failed(&self, controller: &'static str) {
         let labels = OfController { controller };
         self.watch_errors.get_or_create(&labels).inc();
@@ -209,7 +209,7 @@ impl Metrics {
         }
     }
 
-    /// Counts a snapshot that made a fetch unnecessary.
+    /// Counts a fetch from git that was unnecessary, because a snapshot already had the definitions.
     pub fn snapshot_reused(&self) {
         self.reused.inc();
     }
@@ -229,13 +229,13 @@ impl Metrics {
         self.leading.set(leads.into());
     }
 
-    /// Sets the context whose read model the sums are computed from, for as long as the context exists.
+    /// Sets the context whose read model provides the sums. The metrics do not keep the context in memory.
     pub fn follow(&self, context: &Arc<Context>) {
         let held = self.sources.context.write();
         *held.unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(context);
     }
 
-    /// Sets the reader of git references whose counters are reported.
+    /// Sets the git reader whose counters the metrics report.
     pub fn reads_git(&self, git: &Git) {
         let held = self.sources.git.write();
         *held.unwrap_or_else(PoisonError::into_inner) = Some(git.clone());
@@ -244,7 +244,7 @@ impl Metrics {
     /// Returns all metrics in the text format of Prometheus.
     pub fn text(&self) -> String {
         let mut out = String::new();
-        // Writing to a string cannot fail; if a sum fails, its incomplete output is cut off.
+        // Writing to a string cannot fail. If the computation of a sum fails, the text ends at that sum.
         if text::encode(&mut out, &self.registry).is_err() {
             tracing::error!("cannot write the metrics");
         }

@@ -48,11 +48,11 @@ pub struct Context {
     pub client: Client,
     /// The namespace that the controllers watch. None: all namespaces.
     pub namespace: Option<String>,
-    /// The clock.
+    /// The source of the current time.
     pub clock: Clock,
-    /// The reader of definitions by git reference.
+    /// Reads the definitions that releases name by git reference.
     pub git: Git,
-    /// The metrics.
+    /// The metrics of the process.
     pub metrics: Arc<Metrics>,
     /// The cache of the contents of releases and snapshots.
     pub bodies: Bodies,
@@ -111,7 +111,7 @@ impl Context {
             .get_or_init(|| subjects::watch(&self.client, self.namespace.as_deref()))
     }
 
-    /// Returns the name of the user that the server sees. The server is asked once.
+    /// Returns the user name that the server reports for the client. Asks the server only once.
     pub async fn user(&self) -> Result<&str, kube::Error> {
         let ask = || async {
             let said = whoami::ask(&self.client, &|| self.now()).await;

@@ -119,7 +119,7 @@ async fn reconcile(
         .await
     {
         Ok(_) => Ok(Action::await_change()),
-        // The pipeline is deleted, or its CRD is older than the status subresource.
+        // The pipeline is deleted, or its CRD is so old that it has no status subresource.
         Err(kube::Error::Api(answer)) if answer.code == 404 => Ok(Action::await_change()),
         Err(error) => Err(error.into()),
     }

@@ -24,7 +24,7 @@ use crate::resolve;
 use crate::subjects::release_pin::actions::release as release_action;
 use crate::subjects::release_pin::rows::ReleaseRow;
 
-/// The number of releases that are completed at the same time.
+/// The number of releases that get their missing metadata at the same time.
 const AT_ONCE: usize = 4;
 
 /// Runs the controller until the stop future is ready.

@@ -1,4 +1,4 @@
-//! Retention: if the pipeline of a namespace enables it, garbage collection runs after each new release.
+//! Runs garbage collection after each new release, in each namespace whose pipeline enables retention.
 //!
 //! The plan uses the read model and the rules of `gc`, so a release that makes nothing obsolete costs no
 //! request. The collection itself works like the command `gc` of a user and reads the store again before each
@@ -28,8 +28,8 @@ use crate::subjects::release_pin::rules::Refusal;
 /// The number of namespaces that are reconciled at the same time.
 const AT_ONCE: u16 = 4;
 
-/// How long a deleted release is remembered, to create it again if a ReleasePin names it by then: a user
-/// may have read the release just before.
+/// How long the controller remembers a deleted release. If a ReleasePin names the release within this time, the
+/// controller creates the release again, because a user may have read it just before the deletion.
 const REMEMBERS: Duration = Duration::from_secs(1);
 
 /// The reasons why a collection is retried.
@@ -55,7 +55,7 @@ struct Due {
     components: HashMap<Arc<str>, BTreeSet<String>>,
     /// The pipelines that had retention enabled at their last reconcile, by uid and generation.
     enabled: HashMap<String, i64>,
-    /// The uids of the releases that were seen.
+    /// The uids of the releases that were seen, by namespace and name.
     seen: HashMap<Key, Box<str>>,
 }
 
@@ -101,7 +101,7 @@ impl Shared {
         }
     }
 
-    /// Returns the pipelines of the namespaces with a new release.
+    /// Returns the pipelines of the namespaces with a new release or a changed pipeline.
     fn triggers(
         self: &Arc<Self>,
         pipelines: Store<DeploymentPipeline>,
@@ -123,7 +123,7 @@ impl Shared {
 impl Due {
     /// Stores a release. Returns its namespace if the release is new and its component is known.
     fn note(&mut self, row: &crate::subjects::release_pin::rows::ReleaseRow) -> Option<Arc<str>> {
-        // A release without a component label is new when it gets one.
+        // A release without a component label counts as new later, when it gets the label.
         let component = row.component.as_deref()?;
         let before = self.seen.insert(row.key.clone(), row.uid.clone());
         if before.as_deref() == Some(&row.uid) {
@@ -219,7 +219,7 @@ async fn reconcile(
     swept.map(|()| Action::await_change())
 }
 
-/// Deletes the releases that some components no longer need.
+/// Deletes the releases and snapshots that the given components no longer need.
 async fn sweep(
     shared: &Shared,
     namespace: &str,
@@ -271,7 +271,7 @@ async fn sweep(
     }
 }
 
-/// Plans the collection of the components that still exist.
+/// Plans the collection for those of the given components that still exist.
 fn plan(
     world: &World,
     due: &BTreeSet<String>,

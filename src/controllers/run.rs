@@ -127,7 +127,7 @@ impl std::fmt::Display for Key {
     }
 }
 
-/// The failures in a row of each object.
+/// The number of failures in a row of each object.
 #[derive(Default)]
 struct Failures {
     times: Mutex<HashMap<Key, u32>>,

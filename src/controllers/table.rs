@@ -1,4 +1,5 @@
-//! A table of small rows, one per object of a kind, kept by a watch; rows are found by name and by place.
+//! A table of small rows, one per object of a kind. A watch keeps it up to date. Rows are found by name and by
+//! place.
 //!
 //! A row is stored before its change is reported. A change that leaves the row equal is not reported.
 
@@ -51,9 +52,9 @@ struct Rows<T> {
 pub struct Change<T> {
     /// The key of the row.
     pub key: Key,
-    /// The row before. None: it is new.
+    /// The row before the change. None: the row is new.
     pub before: Option<T>,
-    /// The row after. None: it is deleted.
+    /// The row after the change. None: the row is deleted.
     pub after: Option<T>,
 }
 
@@ -71,7 +72,7 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
         })
     }
 
-    /// Returns the row of a name.
+    /// Returns the row of an object by its namespace and name.
     pub fn get(&self, key: &Key) -> Option<T> {
         let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
         rows.by_name.get(key).map(|(_, row)| row.clone())
@@ -104,7 +105,7 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
         *self.listing.borrow() == Listing::Absent
     }
 
-    /// Reports when the kind appears or disappears.
+    /// Returns a stream of the changes of the listing, for example when the kind appears or disappears.
     pub fn appearances(self: &Arc<Self>) -> impl Stream<Item = Listing> + Send + use<T> {
         let listing = self.listing.subscribe();
         futures::stream::unfold(listing, |mut listing| async {
@@ -151,7 +152,7 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
         })
     }
 
-    /// Handles an event.
+    /// Handles an event of the watch, and returns the changed rows.
     fn take<K: ResourceExt>(&self, event: Event<K>, row: fn(K) -> T) -> Vec<Change<T>> {
         let mut rows = self.rows.write().unwrap_or_else(PoisonError::into_inner);
         let key = |object: &K| {

@@ -27,10 +27,10 @@ use crate::resolve::git::{Allowed, Git, Settings};
 use crate::subjects::release_pin::actions::release::{Source, release};
 use crate::subjects::release_pin::catalog::Catalog;
 
-/// The longest wait of a test.
+/// The longest time that a test waits for one event.
 const HANG: Duration = Duration::from_secs(30);
 
-/// The time of the clock, unless a test changes it.
+/// The time of the clock of the controllers, unless a test changes it.
 pub(super) const NOW: &str = "2026-01-06T12:00:00Z";
 
 /// The definitions of a component: a ConfigMap with the image and a message that settings can change.
@@ -60,7 +60,7 @@ metadata: {name: cart}
 spec: {image: shop/cart}
 ";
 
-/// The environments.
+/// Two environments, dev and prod, on one embedded data plane.
 pub(super) const ENVIRONMENTS: &str = "
 apiVersion: openchoreo.dev/v1alpha1
 kind: DataPlane
@@ -83,7 +83,7 @@ metadata: {name: default}
 spec: {promotionPaths: [{sourceEnvironmentRef: {name: dev}, targetEnvironmentRefs: [{name: prod}]}]}
 ";
 
-/// A shop on an embedded store, with a client that is not recorded.
+/// A shop on an embedded store. `client` sends the requests of the test, which are not recorded.
 pub(super) struct Shop {
     pub(super) embedded: Embedded,
     pub(super) client: Client,
@@ -91,12 +91,12 @@ pub(super) struct Shop {
     now: Arc<Mutex<Timestamp>>,
 }
 
-/// The recorded requests of a controller, in order.
+/// The recorded requests of a controller, in order. A test can also stop the answers, to simulate a crash.
 #[derive(Clone, Default)]
 pub(super) struct Requests {
     asked: Arc<Mutex<Vec<String>>>,
     written: Arc<AtomicUsize>,
-    /// The number of writes that are answered; after them no request is answered.
+    /// The number of writes that are answered. After them no request gets an answer. None: no limit.
     fuse: Arc<Mutex<Option<usize>>>,
     blown: Arc<tokio::sync::Notify>,
 }
@@ -108,12 +108,12 @@ impl Requests {
         std::mem::take(&mut *asked)
     }
 
-    /// Answers only this number of writes.
+    /// Answers only this number of writes; every later request waits for ever.
     pub(super) fn cut_after(&self, writes: usize) {
         *self.fuse.lock().unwrap() = Some(writes);
     }
 
-    /// Waits until a request is not answered.
+    /// Waits until a request gets no answer.
     pub(super) async fn blown(&self) {
         self.blown.notified().await;
     }
@@ -122,7 +122,7 @@ impl Requests {
         self.written.load(Ordering::SeqCst)
     }
 
-    /// Records a request, and returns whether it is answered.
+    /// Records a request, and returns whether it gets an answer.
     fn note(&self, request: &Request<Body>) -> bool {
         let path = request.uri().path().trim_start_matches("/apis/");
         let is_read = *request.method() == Method::GET;
@@ -274,7 +274,7 @@ impl Shop {
         }
     }
 
-    /// Creates a release of cart, named by its version, without metadata.
+    /// Creates a release of cart without metadata. Its name contains the version.
     pub(super) async fn release(&self, version: &str) -> String {
         let mut made = release_of(version);
         made.metadata.labels = None;
@@ -384,7 +384,7 @@ impl Shop {
     }
 }
 
-/// Returns a release of cart, named by its version, as bowline creates it.
+/// Returns a release of cart, as bowline creates it. Its name contains the version.
 pub(super) fn release_of(version: &str) -> Release {
     let catalog = Catalog::from_texts([("definitions", DEFINITIONS)]).unwrap();
     let mut definitions = catalog.definitions("cart").unwrap();

@@ -29,7 +29,7 @@ pub enum PipelineFault {
         .pipelines.join(", ")
     )]
     Several {
-        /// The namespace.
+        /// The namespace of the pipelines.
         namespace: String,
         /// The names of the pipelines.
         pipelines: Vec<String>,
@@ -51,7 +51,7 @@ impl PipelineFault {
         }
     }
 
-    /// Returns the reason of a condition.
+    /// Returns the reason for the condition that reports the error.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Cycle { .. } => "PipelineCycle",

@@ -1,4 +1,4 @@
-//! Applies a plan and reports the result of each change. An interrupt stops a set between two changes.
+//! Applies a plan and reports the result of each change. An interrupt ends a plan between two changes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,7 +23,7 @@ pub(in crate::cli) struct Became {
 
 /// The result of one change.
 pub(in crate::cli) enum Result {
-    /// The new generation of the ReleasePin.
+    /// The change was made. The number is the new generation of the object.
     Done(i64),
     /// The change is a commit on a branch that is not checked out.
     Committed,
@@ -60,8 +60,8 @@ impl Result {
     }
 }
 
-/// Applies a confirmed plan. Returns the result, and whether the user interrupted it. Only a plan on a server
-/// is finished in part; an interrupt during a commit ends the program.
+/// Applies a confirmed plan. Returns the result, and whether the user interrupted the plan. On a server, an
+/// interrupt ends the plan after the current write. In a repository, an interrupt ends the program at once.
 pub(in crate::cli) async fn apply(
     service: &Service<'_>,
     confirmed: &mut Confirmed,
@@ -84,7 +84,7 @@ pub(in crate::cli) async fn apply(
     (applied, abort.load(Ordering::SeqCst))
 }
 
-/// Prints the errors and warnings of applied changes.
+/// Prints the errors and warnings of applied changes, and returns the results.
 pub(in crate::cli) fn became(
     plan: &Plan,
     answers: &[std::result::Result<Applied, ApplyError>],
@@ -143,8 +143,8 @@ fn done(pin: &str, applied: &Applied, say: &mut dyn FnMut(String)) -> Result {
     }
 }
 
-/// Returns the exit code of an error. Returns None for a change that was not started: it decides the exit
-/// code only if nothing else failed.
+/// Returns the exit code of an error. Returns None for a change that was not started, because it decides the
+/// exit code only if nothing else failed.
 fn exit(error: &ApplyError) -> Option<Exit> {
     Some(match error {
         ApplyError::NotBegun { .. } => return None,

@@ -44,7 +44,8 @@ impl Verb {
         }
     }
 
-    /// Returns the subject that the user named with its kind; None for a component.
+    /// Returns the subject that the user named with its kind, such as deploy/web; None if the user named a
+    /// component.
     pub(in crate::cli) fn subject(&self) -> Option<Named> {
         named_by(match self {
             Self::Deploy(_) | Self::Promote(_) => None,
@@ -55,7 +56,8 @@ impl Verb {
         })
     }
 
-    /// Returns the verb on a subject that the user named with its kind.
+    /// Translates the verb for a subject that the user named with its kind. Fails if a flag is only for
+    /// components.
     pub(super) fn on_subject(&self, now: Timestamp) -> Result<SubjectVerb, Error> {
         let only_releases = |flag: &str| {
             let message = format!("{flag} is only for components: it names a release");
@@ -88,7 +90,7 @@ impl Verb {
         })
     }
 
-    /// Refuses the flags that a verb on a component would ignore.
+    /// Returns an error for a flag that the verb would ignore, because it is only for workloads.
     pub(super) fn check(&self) -> Result<(), Error> {
         let flag = match self {
             Self::Rollback(arguments) if arguments.force => "--force",
@@ -282,7 +284,7 @@ fn moment(text: &str) -> Result<Until, String> {
             false => Ok(Until::In(span)),
         };
     }
-    // A date and a time that exist, and an instant that is too late in UTC.
+    // The date and time are valid, but the instant in UTC is later than the latest timestamp.
     let date = text.strip_suffix('Z').unwrap_or(text);
     if date.parse::<DateTime>().is_ok() && text.starts_with("9999-12-3") {
         return Err(format!("the latest time is {}", Timestamp::MAX));

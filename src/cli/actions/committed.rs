@@ -1,4 +1,4 @@
-//! The same actions on a repository, where a plan is one commit.
+//! The verbs of `actions` on a repository, where a plan becomes one commit.
 
 use crate::cli::Outcome;
 use crate::cli::commits::{push_again, told};
@@ -13,7 +13,7 @@ use super::applied::{Became, Result};
 use super::shown::{self, Files};
 
 impl Session<'_> {
-    /// Prints a plan that changes nothing, after a push of commits of an earlier run.
+    /// Pushes the commits of an earlier run if the user gave `--push`, and prints a plan that changes nothing.
     pub(super) async fn push_again(
         &self,
         planned: &PlannedCommand,
@@ -28,7 +28,7 @@ impl Session<'_> {
         Ok(Outcome::ending(text, exit).made())
     }
 
-    /// Prints a commit, and waits for it.
+    /// Prints the result of a commit. With `--wait`, waits until the changes are ready.
     pub(super) async fn committed(
         &mut self,
         plan: &Plan,

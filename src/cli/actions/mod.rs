@@ -44,7 +44,7 @@ pub use arguments::{Changes, Verb};
 /// controllers.
 const SETTLES: Duration = Duration::from_secs(60);
 
-/// A connection with the read model of its namespace.
+/// The connection, the read model of its namespace, and the other inputs of a verb.
 struct Session<'a> {
     connection: Connection,
     options: &'a Options,
@@ -114,8 +114,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Returns the promotion of the named components, or of all components that are deployed in the
-    /// source.
+    /// Returns the promotion of the named components, or of all components that are deployed in the source
+    /// environment.
     fn promotion(&self, arguments: &PromoteArguments) -> Result<Promote, Error> {
         let world = self.feed.world();
         let mut components = arguments.components.clone();
@@ -250,7 +250,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Returns the component and the environment whose unfinished rollout a rule refuses.
+    /// Returns the component and the environment whose unfinished rollout is the reason of a refusal. None: the
+    /// refusal has another reason.
     fn unready<'r>(&self, refusal: &'r Refusal) -> Option<(Key, &'r str)> {
         match refusal {
             Refusal::Unready {
@@ -262,7 +263,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Shows a plan, asks for a confirmation if it needs one, applies it, and waits for it.
+    /// Plans a command, shows the plan, asks for a confirmation if the plan needs one, applies the plan, and
+    /// waits for its effect.
     async fn carry_out(
         mut self,
         command: &Command,
@@ -311,8 +313,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Renders the effect of a plan on its environments, and prints its notes. A reason that is missing is an
-    /// error, unless the user can still type it.
+    /// Returns the effect of each change on the rendered objects, and prints the notes of the plan. A missing
+    /// reason is an error, unless the user can still type the reason.
     async fn show(
         &self,
         planned: &mut PlannedCommand,
@@ -339,8 +341,9 @@ impl<'a> Session<'a> {
         shown.map_err(not_shown)
     }
 
-    /// Waits until the change is ready, with `--wait`; on an embedded store, at least until the controllers
-    /// have observed it. Without `--wait` nothing here changes the exit code: the write succeeded.
+    /// With `--wait`, waits until the changes are ready. Without `--wait`, waits on an embedded store until the
+    /// controllers have observed the changes; if that fails, the exit code stays the same, because the write
+    /// succeeded.
     async fn follow(&mut self, plan: &Plan, became: &Became, say: &mut dyn FnMut(String)) -> Exit {
         if !self.changes.wait || became.exit != Exit::Done || became.interrupted {
             let results = plan.changes.iter().zip(&became.results);
@@ -381,7 +384,7 @@ impl<'a> Session<'a> {
         if confirm::asks(flag) {
             let plan = plan_of(&planned);
             question += &shown::planned(plan, shown, files.as_deref(), Format::Table);
-            // The start of the plan may have scrolled away.
+            // The start of a long plan is no longer visible, so each change is repeated.
             for change in plan.changing() {
                 let line = shown::line(plan.action, change);
                 question += &format!("{:?} {line}\n", plan.action);
@@ -392,7 +395,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Returns the environment that a verb on a ReleasePin needs.
+/// Returns the environment that the user named. A verb on a ReleasePin fails without an environment.
 pub(super) fn named_environment(environment: &Option<String>) -> Result<String, Error> {
     let Some(named) = environment else {
         let error = Error::new(Exit::Usage, "the environment is missing");

@@ -12,7 +12,7 @@ use crate::subjects::release_pin::kind;
 use crate::subjects::release_pin::repository::Proposal;
 use crate::text;
 
-/// The changes in the files of a repository.
+/// The changed files of a repository, and the commit that changed them.
 pub(in crate::cli) struct Files<'a> {
     pub(in crate::cli) proposal: &'a Proposal,
     pub(in crate::cli) made: &'a Made,
@@ -80,7 +80,7 @@ pub(in crate::cli) fn done(
             .map(|((change, _), result)| {
                 let line = line(plan.action, change);
                 match result {
-                    // The number of a change by bowline is not the number of a revision there.
+                    // For a workload, the number of the result is not the number of a revision.
                     Result::Done(_) if change.subject.kind.actions.is_some() => format!("{line}\n"),
                     Result::Done(revision) => format!("{line} (revision {revision})\n"),
                     Result::Committed => format!("{line}\n"),
@@ -91,7 +91,7 @@ pub(in crate::cli) fn done(
     }
 }
 
-/// Prints the changes as a list, the most important first, and then their lines.
+/// Prints the list of the changes, the most important first, and then the lines of the diff.
 fn listed(diff: &Diff) -> String {
     match diff.is_empty() {
         true => diff.text(),
@@ -129,7 +129,7 @@ fn name(change: &Change) -> String {
 }
 
 /// Describes a change: the ReleasePin, the effective release before and after, the number of holds, the end of
-/// a new hold, and the holds that it lifts.
+/// a new hold, and the holds that the change removes.
 pub(in crate::cli) fn line(action: Action, change: &Change) -> String {
     let from = change
         .from

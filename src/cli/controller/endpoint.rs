@@ -31,7 +31,7 @@ pub(super) enum Standing {
 }
 
 impl Standing {
-    /// Returns whether the process is ready: Ok or Err, both with a text.
+    /// Returns Ok if the process is ready, and Err if it is not, both with the text of the answer.
     fn is_ready(&self) -> Result<String, String> {
         match self {
             Self::Starting => Err("starting".to_owned()),

@@ -141,7 +141,7 @@ pub async fn run(
     result
 }
 
-/// Returns a unique name: the host name or pod name, and a random id.
+/// Returns a unique name of this process: the host name or pod name, and a random id.
 fn identity(environment: &Environment) -> String {
     let host = environment.variables.get(OsStr::new("HOSTNAME"));
     let host = host.and_then(|name| name.to_str()).unwrap_or("bowline");
@@ -172,7 +172,7 @@ impl TargetTime {
     }
 }
 
-/// The data of a controller process.
+/// The settings and the shared state of a controller process.
 struct Process<'a> {
     connection: &'a Connection,
     options: &'a Options,
@@ -184,13 +184,13 @@ struct Process<'a> {
     grace: Duration,
     state: Arc<State>,
     stop: Stop,
-    /// The missing kinds of the last log message.
+    /// The missing kinds at the last check, to log each change once.
     missing: Mutex<String>,
 }
 
 impl Process<'_> {
-    /// Logs, once, which of bowline's kinds the target does not have. Controllers wait for the kinds that
-    /// they need.
+    /// Logs which of bowline's kinds the target does not have, unless they are the same as at the last check.
+    /// The controllers wait for the kinds that they need.
     async fn log_missing_kinds(&self) {
         let kinds = all::missing(&self.connection.client).await;
         let kinds = connect::kinds::listed(&kinds);
@@ -204,7 +204,7 @@ impl Process<'_> {
         *logged = kinds;
     }
 
-    /// Acts while this process holds the lease.
+    /// Runs the controllers while this process holds the lease.
     ///
     /// The lease has its own thread and connection, so that busy controllers cannot delay its renewal.
     async fn elected(&self, identity: String, seconds: u16) -> Result<(), Error> {
@@ -259,7 +259,7 @@ impl Process<'_> {
         }
     }
 
-    /// Acts while this process holds the lock file of an embedded store.
+    /// Runs the controllers while this process holds the lock file of an embedded store.
     async fn beside(&self, store: &Path) -> Result<(), Error> {
         let waiting = || {
             tracing::info!(
@@ -304,7 +304,7 @@ impl Process<'_> {
     }
 }
 
-/// The data of the lease thread.
+/// The inputs of the thread that takes part in the election.
 struct Candidate {
     options: Options,
     environment: Environment,
@@ -368,7 +368,7 @@ impl Candidate {
     }
 }
 
-/// The time in which this process is the leader; the drop reports its end.
+/// The term in which this process is the leader. Dropping the value reports the end of the term.
 struct Term<'a>(&'a State);
 
 impl<'a> Term<'a> {

@@ -14,13 +14,12 @@ use crate::engine::world::{Key, World};
 /// How long a simulated user waits until the release to promote is ready.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Returns the delay of an action after the start.
+/// Returns the time between the start of the demo and an action.
 fn due(deed: &Deed) -> Duration {
     Duration::from_secs(deed.at.try_into().unwrap_or_default())
 }
 
-/// Runs the actions of the simulated users, each at its time. Ends after the last action, or when it is
-/// dropped.
+/// Runs the actions of the simulated users, each at its time. Returns after the last action.
 pub(super) async fn keep(stage: Arc<Stage>) {
     let start = Instant::now();
     let clock: Clock = Arc::new(Timestamp::now);

@@ -76,8 +76,8 @@ const SETTINGS: &[(&str, &str, &str, &str)] = &[
     ("recommendation", "v3.0.3", "MODEL_VERSION", "2025-09-02"),
 ];
 
-/// The image that crashes, and the namespace: the hotfix works in staging, but not with production's
-/// settings.
+/// The image that crashes, and the only namespace in which it crashes: the hotfix works in staging, but not
+/// with the settings of production.
 const FAULTY: &str = "registry.example/shop/checkout-service:v1.2.3 in shop-production-eu";
 
 /// An error while the example is written to a store.
@@ -89,15 +89,15 @@ pub(super) enum ExampleError {
     /// A file cannot be read.
     #[error("{file}: {why}")]
     File {
-        /// The file.
+        /// The path of the file in the example.
         file: &'static str,
-        /// The error.
+        /// The text of the error.
         why: String,
     },
     /// The store refuses an object.
     #[error("{file}: {}", explain(.error))]
     Target {
-        /// The file of the object.
+        /// The path of the object's file in the example.
         file: &'static str,
         /// The answer of the store.
         error: kube::Error,
@@ -131,7 +131,7 @@ pub(super) fn definitions(
     Ok(definitions)
 }
 
-/// Creates the objects of the example. `newest` returns the version of a component's definitions.
+/// Creates the objects of the example. `newest` returns the version whose definitions a component gets.
 pub(super) async fn create(
     client: &Client,
     catalog: &Catalog,
@@ -170,7 +170,7 @@ pub(super) async fn create(
     Ok(())
 }
 
-/// Changes an object of the example for the demo.
+/// Adapts an object of the example to the demo, for example to the newest version of a component.
 fn alter(
     object: &mut Value,
     catalog: &Catalog,

@@ -143,8 +143,8 @@ impl Demo {
         })
     }
 
-    /// Runs the controllers until the simulated data plane has started or failed everything, so that the user
-    /// finds the incident when the UI opens.
+    /// Runs the controllers until each rollout on the simulated data plane has succeeded or failed, so that the
+    /// user finds a failed rollout when the UI opens.
     async fn roll_out(&self) -> Result<(), Error> {
         let clock: Clock = Arc::new(Timestamp::now);
         let connection = self.stage.connection(labels::MANAGER_CONTROLLER, &clock);
@@ -182,7 +182,7 @@ impl Demo {
             environment: &self.environment,
             git: &self.git,
         };
-        // A slow machine opens the UI on an unfinished rollout.
+        // On a slow machine, the UI opens before the rollouts have ended.
         beside
             .until(tokio::time::timeout(ROLLS_OUT, rolled_out))
             .await?
@@ -194,7 +194,7 @@ impl Demo {
     fn end(self) -> Result<(), Error> {
         drop(self.stage);
         match self.directory.close() {
-            // A signal was faster.
+            // The thread that handles signals has already deleted the directory.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             closed => Ok(closed?),
         }

@@ -20,7 +20,7 @@ use crate::engine::world::Key;
 /// The duration of a rollout.
 const ROLLOUT: SignedDuration = SignedDuration::from_secs(40);
 
-/// Returns a time of the script.
+/// Converts a time of the script, in seconds from `start`.
 pub(super) fn moment(start: Timestamp, at: i64) -> Timestamp {
     let moment = start.checked_add(SignedDuration::from_secs(at));
     moment.unwrap_or(start)

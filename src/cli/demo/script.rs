@@ -1,7 +1,8 @@
 //! The actions of the demo: its history, and the actions of simulated users while the demo is open.
 //!
-//! Only data. Times are seconds from the start of the demo; the history is negative. The engine runs both
-//! under its rules, so that history, audit and diff show real entries.
+//! This module contains only data. Times are seconds from the start of the demo; the times of the history are
+//! negative. The engine executes all actions under its rules, so that history, audit and diff show real
+//! entries.
 
 use crate::api::labels;
 

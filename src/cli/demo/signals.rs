@@ -13,10 +13,10 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator;
 use signal_hook::low_level::emulate_default_handler;
 
-/// The time that the terminal UI has to end and delete the directory itself.
+/// The time that the terminal UI gets to end and to delete the directory itself.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How often a deletion is tried: another thread may create a file meanwhile.
+/// The number of attempts to delete the directory: another thread may create a file meanwhile.
 const TRIES: usize = 5;
 
 /// The handling of signals that end the program.
@@ -43,12 +43,12 @@ impl Signals {
         Ok(Self(shared))
     }
 
-    /// Names the directory to delete.
+    /// Sets the directory to delete.
     pub(super) fn delete(&self, directory: &Path) {
         let _ = self.0.directory.set(directory.to_owned());
     }
 
-    /// From now on the terminal UI ends the program.
+    /// After this call the terminal UI, and not this module, ends the program at a signal.
     pub(super) fn handled_elsewhere(&self) {
         self.0.is_elsewhere.store(true, Ordering::SeqCst);
     }

@@ -180,8 +180,8 @@ impl Stage {
         }))
     }
 
-    /// Changes the definitions in the store to those of a version: without it, the next deployment of the
-    /// current definitions would go back to an older version.
+    /// Changes the definitions in the store to those of a version. Otherwise the next deployment of the current
+    /// definitions would go back to an older version.
     async fn define(
         &self,
         connection: &Connection,
@@ -252,7 +252,7 @@ impl Stage {
 }
 
 impl Deed {
-    /// Returns the reason, if there is one.
+    /// Returns the reason of the action; an action without one gets the reason that `autoDeploy` gives.
     fn reason(&self) -> Option<String> {
         let own = Some(self.why.to_owned()).filter(|why| !why.is_empty());
         own.or_else(|| {

@@ -149,7 +149,7 @@ pub async fn run(
     Ok(Outcome::ending(text, failures.exit()))
 }
 
-/// Returns the Accept header: a table, a list or an object.
+/// Returns the Accept header for an output format: it asks for tables, for metadata or for whole objects.
 fn accept(format: Format, list: bool) -> HeaderValue {
     HeaderValue::from_static(match (format, list) {
         (Format::Table | Format::Wide, _) => {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::text;
 
-/// Builds tables of objects if the server returned objects instead of tables.
+/// Returns the tables of the server. If the server returned objects instead, builds a table of them.
 pub fn made(values: Vec<Value>, now: Timestamp) -> Vec<Value> {
     let (mut tables, plain): (Vec<Value>, Vec<Value>) = values
         .into_iter()
@@ -16,7 +16,7 @@ pub fn made(values: Vec<Value>, now: Timestamp) -> Vec<Value> {
     tables
 }
 
-/// Builds a table with name and age.
+/// Builds a table with the name and the age of each object.
 fn plain_table(objects: &[Value], now: Timestamp) -> Value {
     let row = |object: &Value| {
         let metadata = object.get("metadata").cloned().unwrap_or(Value::Null);

@@ -1,8 +1,8 @@
 //! `bowline install`: installs kinds, policies, RBAC and the controller on a cluster.
 //!
-//! It reads all objects first. If an object of somebody else has one of the names, it writes nothing:
-//! bowline's definition of a kind would prune fields of the other's objects. It also writes nothing while
-//! one of the objects is being deleted.
+//! It reads all objects first. If an object of somebody else has one of the names, it writes nothing: with
+//! bowline's definition of a kind, the server would remove fields from the objects of the other owner. It also
+//! writes nothing while one of the objects is being deleted.
 //!
 //! Values that somebody else set on an installed object stay, and so does the image of the controller.
 
@@ -25,7 +25,7 @@ use crate::api::pin::ReleasePinSpec;
 use crate::api::reference::NameRef;
 use crate::api::{ReleasePin, labels, names};
 
-/// How long the policies may take to know new kinds, and the interval of the test.
+/// The longest wait until the policies know new kinds, and the interval of the test.
 const ADMITTED: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -83,7 +83,7 @@ async fn install(
     let (mut changes, mut crds) = (false, Vec::new());
     let (mut namespace, mut created) = (false, false);
     for piece in &pieces {
-        // Objects before the kinds need not wait for them.
+        // An object waits until the server serves the kinds that were created before it; a kind does not wait.
         if !piece.is_crd() {
             for name in crds.drain(..) {
                 apply::established(&connection.client, name).await?;
@@ -116,9 +116,9 @@ async fn install(
     })
 }
 
-/// Waits until the server's admission policies judge ReleasePins, and returns false after a timeout. The
-/// server loads a new policy, and then learns the kinds that the policy names, some time after it accepted
-/// both; in between it admits everything, then answers 503.
+/// Waits until the server's admission policies judge ReleasePins, and returns false after a timeout. After the
+/// server has accepted a policy and a kind, it admits everything until it has loaded the policy, and then
+/// answers 503 until the policy knows the kind.
 async fn is_admitted(client: &Client, stamps: bool) -> bool {
     let (component, environment) = ("bowline", "install");
     let spec = ReleasePinSpec {
@@ -145,7 +145,7 @@ async fn is_admitted(client: &Client, stamps: bool) -> bool {
         let refuses =
             matches!(pins.create(&dry, &unlabelled).await, Err(error) if !is_early(&error));
         let admits = match pins.create(&dry, &valid).await {
-            // Without a stamp, the server has not loaded the mutating policy yet.
+            // The mutating policy adds this annotation. Without it, the server has not loaded the policy yet.
             Ok(pin) => !stamps || pin.annotations().contains_key(labels::CHANGED_BY),
             Err(error) => !is_early(&error),
         };
@@ -157,7 +157,7 @@ async fn is_admitted(client: &Client, stamps: bool) -> bool {
     false
 }
 
-/// Whether the server gives this answer before it knows a new kind or a policy of it.
+/// Returns whether the server gives this answer only before it knows a new kind or a policy for the kind.
 fn is_early(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404 || status.code >= 500)
 }
@@ -304,7 +304,7 @@ async fn put(
         // The uid is a precondition: a newer object of the same name is not changed.
         value["metadata"]["uid"] = serde_json::json!(found.uid);
     }
-    // If the lookup found no object, one that exists now may belong to somebody else.
+    // An object that was created after the lookup may belong to somebody else, so it is not applied by force.
     let is_there = piece.found.is_some();
     let mut parameters = PatchParams {
         dry_run: arguments.dry_run,

@@ -1,4 +1,4 @@
-//! The values of an installed object that somebody else set, which `install` keeps. Pure.
+//! The values of an installed object that somebody else set, which `install` keeps. Pure functions.
 //!
 //! A changed value has another field manager, which the server names in a conflict, and `install` leaves
 //! the field out. A field that somebody removed has no manager: `install` finds it by comparing the live

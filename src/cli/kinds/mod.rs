@@ -72,8 +72,8 @@ impl Known {
     }
 }
 
-/// Lists bowline's kinds. The rendered release comes after the release, which has the same kind: users
-/// find it only by its own names or its group.
+/// Lists bowline's kinds. The kind of the rendered release has the same name as that of the release, so it
+/// comes after it: users find it only by its own short names or its group.
 fn ours() -> Vec<Known> {
     let known = |crd: k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition| {
         let spec = crd.spec;
@@ -102,7 +102,7 @@ fn ours() -> Vec<Known> {
     api::crds().into_iter().map(known).collect()
 }
 
-/// Builds a kind from a discovery document; None for a subresource.
+/// Builds a kind from a discovery document; None for a subresource and for a kind that cannot be read.
 fn discovered(group_version: &str, resource: APIResource) -> Option<Known> {
     let readable = resource
         .verbs
@@ -138,7 +138,7 @@ pub struct Kinds<'a> {
 }
 
 impl<'a> Kinds<'a> {
-    /// Creates a finder; it has sent no request yet.
+    /// Creates a finder. Sends no request.
     pub fn new(client: &'a Client) -> Kinds<'a> {
         Kinds {
             client,

@@ -76,7 +76,7 @@ pub async fn run(
         })?),
         None => None,
     };
-    // Check this before the store is opened and the port is taken.
+    // Checks the address and the token before the store is opened and the port is taken.
     Gate::new(arguments.listen, token.as_deref())?;
     let (api, file) = connect::embedded(options, environment).await?;
     let listener = socket::bind(arguments.listen).await?;

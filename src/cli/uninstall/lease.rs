@@ -28,8 +28,8 @@ fn leases(client: &Client) -> Api<Lease> {
     Api::namespaced(client.clone(), labels::SYSTEM_NAMESPACE)
 }
 
-/// Runs `work` with a client that writes only while we hold the lease. Waits until every controller has
-/// released it, and fails if one continues.
+/// Runs `work` with a client that writes only while this process holds the lease. Waits until the controller
+/// has released the lease, and fails if that does not happen before `end`.
 pub async fn hold<T>(
     client: &Client,
     end: Instant,
@@ -127,7 +127,7 @@ pub async fn delete(client: &Client, say: &mut dyn FnMut(String)) -> Result<(), 
     };
     match leases.delete(labels::CONTROLLER_LEASE, &unchanged).await {
         Ok(_) => Ok(()),
-        // It is gone, or a controller has taken it.
+        // The lease is gone, or a controller has taken it.
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -149,7 +149,7 @@ pub enum Renewal {
     Waiting(String),
 }
 
-/// Returns whether a controller acts: whether somebody renews the lease within its duration. Waits until `end`
+/// Returns whether a controller acts: whether a process renews the lease within its duration. Waits until `end`
 /// at most.
 pub async fn renewal(
     client: &Client,

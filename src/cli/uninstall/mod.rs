@@ -208,11 +208,11 @@ struct Rest<'a, 'o> {
     end: Instant,
 }
 
-/// The result of the second half.
+/// The result of the second half of an uninstallation.
 struct Removed {
     /// The number of RenderedReleases whose finalizer uninstall removed.
     released: usize,
-    /// The workloads whose deletion began before.
+    /// The workloads whose deletion began before the finalizers were removed.
     ending: Vec<String>,
     /// The reasons why objects stay.
     staying: Vec<String>,
@@ -414,7 +414,7 @@ async fn others(connection: &Connection, namespace: &str) -> Result<Vec<String>,
         .map(|kind| async move {
             let objects = kind.objects(&connection.client, Some(namespace));
             let listed = match objects.list_metadata(&ListParams::default()).await {
-                // Ignore kinds that cannot be listed.
+                // Ignore kinds whose objects cannot be listed.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 405) => Vec::new(),
                 listed => listed?.items,
             };

@@ -62,7 +62,7 @@ impl Rendered {
         deletion_guard::deletion(&self.metadata)
     }
 
-    /// Returns whether the annotation for this deletion is set.
+    /// Returns whether the object has the annotation that asks for the cleanup, for its current deletion.
     pub fn is_marked(&self) -> bool {
         deletion_guard::is_wanted(&self.metadata)
     }
@@ -155,7 +155,8 @@ pub async fn ending(client: &Client, pieces: &[Piece]) -> Result<Vec<String>, Er
         let Some(release) = releases.get_opt(each.name()).await? else {
             continue;
         };
-        // Another cluster may have the workloads; an object of this cluster has the label of the release.
+        // The workloads may be in another cluster. An object of this cluster is one of them if it has the label
+        // of the release.
         for entry in release.status.unwrap_or_default().resources {
             let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(
                 &entry.group,
@@ -166,7 +167,7 @@ pub async fn ending(client: &Client, pieces: &[Piece]) -> Result<Vec<String>, Er
                 Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
                 None => Api::all_with(client.clone(), &resource),
             };
-            // The user may lack the right to read it, or the kind may be gone.
+            // The user may lack the right to read the object, or the kind may be gone.
             let Ok(Some(object)) = objects.get_metadata_opt(&entry.name).await else {
                 continue;
             };
@@ -218,7 +219,7 @@ async fn release_one(client: &Client, kind: &Kind, each: &Rendered) -> Result<()
     for _ in 0..ATTEMPTS {
         let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
         finalizers.retain(|finalizer| finalizer != labels::DATAPLANE_CLEANUP);
-        // The patch replaces the whole list, so a test of the old list comes first.
+        // The patch replaces the whole list of finalizers, so the resourceVersion is a precondition.
         let body = json!({"metadata": {
             "uid": metadata.uid, "resourceVersion": metadata.resource_version, "finalizers": finalizers,
             "annotations": {labels::REMOVE_RUNNING: null},

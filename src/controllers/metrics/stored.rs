@@ -13,7 +13,7 @@ use prometheus_client::registry::Unit;
 use super::Sources;
 use crate::engine::world::{Key, Source, World};
 
-/// The collector of the sums.
+/// Computes the sums at each scrape.
 pub(super) struct Stored(pub(super) Sources);
 
 impl fmt::Debug for Stored {
@@ -52,7 +52,7 @@ impl Sums {
         for release in world.all_releases() {
             let labels = vec![
                 ("namespace", release.key.namespace.to_string()),
-                // An object of another tool may not name its component.
+                // A release that another tool created may lack the name of its component.
                 (
                     "component",
                     release.component.as_deref().unwrap_or_default().to_owned(),
@@ -99,7 +99,7 @@ impl Stored {
             let held = self.0.context.read();
             held.unwrap_or_else(PoisonError::into_inner).upgrade()
         };
-        // Before everything is listed, a sum would be too small and look like a loss of data.
+        // Before all objects are listed, a sum is too small and looks like a loss of data.
         let sums = context.and_then(|context| {
             let world = context.feed().world();
             let listed =

@@ -1,8 +1,8 @@
 //! An index from an object to the ReleasePins whose last reconcile read it.
 //!
-//! A reconcile registers an object here before it reads it. A change is in the read model before the
-//! ReleasePins are looked up here. So either the reconcile sees the change, or the lookup finds the
-//! ReleasePin: no order of events loses a change.
+//! A reconcile registers an object here before it reads the object. The read model contains a change before
+//! this index is asked for the ReleasePins that the change concerns. So either the reconcile sees the change,
+//! or the index returns the ReleasePin: no order of events loses a change.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -17,7 +17,7 @@ pub(super) enum Thing {
     DataPlane(Key),
 }
 
-/// The index, in both directions.
+/// The index from objects to ReleasePins, and from ReleasePins to objects.
 #[derive(Default)]
 pub(super) struct Concerns {
     pins: HashMap<Thing, BTreeSet<Key>>,
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(concerns.of(&release("a-1")), [key("a-dev")]);
         assert_eq!(concerns.of(&dev), [key("a-dev"), key("b-dev")]);
         assert_eq!(concerns.of(&Thing::DataPlane(key("dev"))), []);
-        // The ReleasePin moves.
+        // The ReleasePin moves to another release.
         concerns.note(&key("a-dev"), vec![release("a-2"), dev.clone()]);
         assert_eq!(concerns.of(&release("a-1")), []);
         assert_eq!(concerns.of(&release("a-2")), [key("a-dev")]);

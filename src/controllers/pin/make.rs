@@ -1,4 +1,4 @@
-//! From a ReleasePin to its RenderedRelease: resolves the release, writes a snapshot, renders, and writes the
+//! Makes the RenderedRelease of a ReleasePin: resolves the release, writes a snapshot, renders, and writes the
 //! objects that differ.
 
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ pub(super) struct Basis {
     pin: String,
     /// The uid of the release, whose content never changes.
     release: String,
-    /// The uid and the generation of the environment.
+    /// The uid and the generation of the environment. None: it does not exist.
     environment: Option<(String, i64)>,
     /// The uid and the generation of each EnvSettings.
     settings: Vec<(String, i64)>,
@@ -63,8 +63,8 @@ pub(super) struct Made {
 }
 
 impl Made {
-    /// Returns whether the RenderedRelease that we wrote still exists unchanged. A row that is older than our
-    /// write proves nothing, so it returns true.
+    /// Returns whether the RenderedRelease that we wrote still exists unchanged. Also returns true without a
+    /// row, or if the row is older than our write, because this proves nothing.
     fn stands(&self, row: Option<&Row>) -> bool {
         row.is_none_or(|row| {
             row.uid == self.uid
@@ -89,7 +89,7 @@ pub(super) struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Renders and writes the RenderedRelease, unless that was done for the same inputs.
+    /// Renders and writes the RenderedRelease, unless an earlier reconcile did so with the same inputs.
     pub(super) async fn make(&self) -> Result<Arc<Made>, Trouble> {
         let uid = self.release_uid().await?;
         let basis = self.basis(&uid);
@@ -246,7 +246,8 @@ impl Work<'_> {
         })
     }
 
-    /// Resolves a release. Does not fetch references that a snapshot has resolved.
+    /// Resolves a release, and returns its definitions and the warnings. If a snapshot has the definitions of
+    /// the same git references, uses them instead of a fetch.
     async fn definitions(
         &self,
         spec: &ReleaseSpec,
@@ -264,7 +265,8 @@ impl Work<'_> {
         }
     }
 
-    /// Returns the definitions from a snapshot with the same references.
+    /// Returns the definitions of a snapshot with the same references. None: there is no such snapshot, or it
+    /// cannot be used.
     async fn of_snapshot(&self, references: &str) -> Option<Definitions> {
         let (name, uid) = {
             let world = self.shared.base.feed().world();
@@ -294,7 +296,7 @@ impl Work<'_> {
         (*name == *expected).then_some(resolved.definitions)
     }
 
-    /// Writes a snapshot, if it does not exist.
+    /// Writes a snapshot, unless the same snapshot already exists.
     async fn keep(&self, snapshot: &Snapshot) -> Result<(), Trouble> {
         let there = {
             let world = self.shared.base.feed().world();
@@ -368,7 +370,7 @@ impl Work<'_> {
     /// Returns whether a RenderedRelease has the desired content and belongs to this ReleasePin.
     fn is_written(&self, row: &Row, hash: &str) -> bool {
         let before = self.shared.made(self.key);
-        // An edit that an earlier reconcile has seen needs no second write; a newer edit does.
+        // Another field manager may own fields even after our write, so only a later generation means a new edit.
         let seen =
             before.is_some_and(|made| made.uid == row.uid && made.generation == row.generation);
         row.hash.as_deref() == Some(hash)
@@ -456,7 +458,7 @@ struct Snapshot {
 
 impl Snapshot {
     fn of(pin: &ReleasePin, definitions: &Definitions, references: &str) -> Self {
-        // A release with embedded definitions has the same content, compressed if it is large.
+        // A snapshot has the same content as a release with embedded definitions, compressed if it is large.
         let source = release_action::Source::Embedded;
         let packed = release_action::release(definitions, None, &source);
         let plain = release_action::size(&release_action::plain_spec(definitions));

@@ -72,7 +72,7 @@ pub enum PinError {
     /// A step failed.
     #[error("{reason}: {message}")]
     Step {
-        /// The reason in the condition.
+        /// The reason of the condition that reports the failed step.
         reason: &'static str,
         /// The explanation for the user.
         message: String,
@@ -82,8 +82,8 @@ pub enum PinError {
     Target(#[from] kube::Error),
 }
 
-/// An EnvSettings object: the settings of one component in one environment. Two are equal if uid and
-/// generation are equal.
+/// An EnvSettings object: the settings of one component in one environment. Two values are equal if uid and
+/// generation of the object are equal.
 #[derive(Clone, Debug)]
 struct Settings {
     uid: String,
@@ -108,8 +108,8 @@ impl Settings {
         }
     }
 
-    /// Returns the key of the ReleasePin that the settings are for; a ReleasePin is named by component and
-    /// environment.
+    /// Returns the key of the ReleasePin that the settings are for. The names of the component and of the
+    /// environment give the name of the ReleasePin.
     fn place(key: &Key, settings: &Self) -> Key {
         let spec = &settings.object.spec;
         let pin = names::pin(&spec.owner.component_name, &spec.environment);
@@ -178,7 +178,7 @@ impl Shared {
         locked(&self.concerns).of(thing)
     }
 
-    /// Returns the ReleasePins that a change of the read model concerns.
+    /// Returns the ReleasePins to reconcile after a change of the read model.
     fn touched(&self, touched: &Touched) -> Vec<Key> {
         let Some(key) = &touched.key else {
             return match SOURCES.contains(&touched.source) {
@@ -199,7 +199,7 @@ impl Shared {
         }
     }
 
-    /// Returns the ReleasePins that EnvSettings belonged to before a change and belong to after it.
+    /// Returns the ReleasePins that an EnvSettings object is for, before and after a change of the object.
     fn resettled(change: &Change<Settings>) -> Vec<Key> {
         let sides = change.before.iter().chain(&change.after);
         let mut pins: Vec<Key> = sides.map(|row| Settings::place(&change.key, row)).collect();
@@ -269,7 +269,7 @@ pub async fn run(context: Arc<Context>, stop: impl Future<Output = ()> + Send + 
 async fn reconcile(pin: Arc<ReleasePin>, shared: Arc<Shared>) -> Result<Action, PinError> {
     let key = Key::new(&pin.namespace().unwrap_or_default(), &pin.name_any());
     if pin.metadata.deletion_timestamp.is_some() {
-        // The server deletes the objects that it owns.
+        // The server deletes the objects that the ReleasePin owns.
         shared.forget(&key);
         locked(&shared.concerns).forget(&key);
         return Ok(Action::await_change());
@@ -334,7 +334,7 @@ async fn make(
         things.extend(environment.map(|found| Thing::DataPlane(plane_of(found))));
         locked(&shared.concerns).note(key, things);
     };
-    // Register before the read, so that a change in between triggers a reconcile.
+    // The objects are registered before they are read, so that a change in between triggers a reconcile.
     let look = || shared.base.feed().world().environment(&place).cloned();
     note(look().as_ref());
     let mut environment = look();
@@ -349,7 +349,7 @@ async fn make(
         (&spec.owner.component_name, &spec.environment)
             == (&pin.spec.component, &pin.spec.environment)
     };
-    // The name can be the same for two pairs of component and environment.
+    // Two pairs of component and environment can give the same name of a ReleasePin.
     let settings = shared
         .settings
         .at(key)
@@ -398,7 +398,8 @@ async fn complete(
         let operation = pin.operation().ok().flatten();
         let operation = operation.map_or_else(|| "controller".to_owned(), |known| known.id);
         match Claims::place(&shared.base.client, &operation, &[claimed], now).await {
-            // The ReleasePin names the release in any case; a condition reports a bad or missing release.
+            // The ReleasePin already names the release, with or without a claim; a condition reports a bad or
+            // missing release.
             Ok(_) | Err(ClaimError::Bad(_) | ClaimError::Gone(_) | ClaimError::Deleting(_)) => {}
             Err(ClaimError::Target(error)) => return Err(error.into()),
         }
@@ -445,7 +446,7 @@ fn asked_at(pin: &ReleasePin) -> Option<Timestamp> {
     operation.map(|operation| operation.at.0)
 }
 
-/// Returns the time of the next reconcile without a change: the end of the next hold.
+/// Returns when to reconcile if nothing changes: when the first of the active holds ends.
 fn next_look(pin: &ReleasePin, now: Timestamp) -> Action {
     let active = pin.spec.active_holds(now);
     let ends = active.filter_map(|hold| Some(hold.until.as_ref()?.0));

@@ -73,19 +73,19 @@ impl Resource for Summary {
     }
 }
 
-/// The row that is kept of a RenderedRelease.
+/// The fields of a RenderedRelease that stay in memory.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Row {
     pub(super) uid: String,
     pub(super) generation: i64,
-    /// The hash of the rendered content.
+    /// The hash of the rendered content, from an annotation.
     pub(super) hash: Option<String>,
-    /// The uid of the ReleasePin that owns it.
+    /// The uid of the ReleasePin that owns the RenderedRelease.
     pub(super) owner: Option<String>,
     pub(super) deleting: bool,
     /// Whether another field manager has written the spec of the RenderedRelease.
     pub(super) edited: bool,
-    /// The status, if it is of the current generation.
+    /// The report of the status. None: there is no status of the current generation.
     pub(super) report: Option<Report>,
 }
 
@@ -99,7 +99,7 @@ pub(super) struct Report {
     pub(super) worst: Option<String>,
 }
 
-/// One condition.
+/// The fields of a condition that the ReleasePin controller reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) status: String,

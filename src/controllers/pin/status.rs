@@ -76,7 +76,7 @@ pub(super) struct Done {
     pub(super) warnings: Vec<String>,
     /// The report of exactly this apply. None: no report yet.
     pub(super) report: Option<Report>,
-    /// The data plane that the environment names, if it does not exist.
+    /// The name of the data plane of the environment, if that data plane does not exist. None: it exists.
     pub(super) no_plane: Option<String>,
 }
 
@@ -85,11 +85,11 @@ pub(super) struct Subject<'a> {
     pub(super) generation: i64,
     /// The name of the effective release.
     pub(super) release: &'a str,
-    /// The time of the operation that chose it, if it is known.
+    /// The time of the operation that chose the effective release, if it is known.
     pub(super) since: Option<Timestamp>,
 }
 
-/// The judgement on the applied resources.
+/// The judgement on the applied resources, for the condition Ready and the outcome.
 struct Verdict {
     ready: Status,
     reason: String,
@@ -117,7 +117,7 @@ pub(super) fn status(
             ready: step_failed(trouble),
             reason: trouble.reason.to_owned(),
             message: failed(trouble, before),
-            // The resources that were applied before still run, with the same health.
+            // If this release was already applied, its resources still run, with the same health.
             healthy: match before.applied_release.as_deref() == Some(pin.release) {
                 false if trouble.reason != condition::READ_FAILED => Some(false),
                 _ => None,
@@ -147,7 +147,7 @@ pub(super) fn status(
     status
 }
 
-/// Returns Unknown after a failed read, else False.
+/// Returns the status of the condition of a failed step: Unknown after a failed read, else False.
 fn step_failed(trouble: &Trouble) -> Status {
     match trouble.reason {
         condition::READ_FAILED => Status::Unknown,
@@ -214,7 +214,7 @@ fn step_taken(
     }
 }
 
-/// Returns the message of a failure, and the release whose resources stay.
+/// Returns a message with the failure and with the release whose resources stay.
 fn failed(trouble: &Trouble, before: &ReleasePinStatus) -> String {
     match &before.applied_release {
         Some(runs) => format!("{}; the resources of {runs} stay", trouble.message),

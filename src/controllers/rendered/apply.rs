@@ -1,10 +1,10 @@
-//! Applies one resource, if it differs and the object belongs to the release.
+//! Applies one resource, if the live object differs and does not belong to another owner.
 //!
-//! A missing object is created. An object of this release is applied by force: the RenderedRelease decides
-//! the value of its fields, whoever changed them. An object of another owner is not changed but reported,
-//! even if no field conflicts, because an applied object is deleted one day; the annotation
-//! `bowline.dev/adopt` hands it over. An unchanged object costs no request: the hash of the fields that we
-//! applied is compared with the hash in the inventory.
+//! A missing object is created. An object of this release is applied by force: the RenderedRelease decides the
+//! value of its fields, whoever changed them. An object of another owner is not changed but reported, even if
+//! no field conflicts, because bowline would delete the object when the release no longer contains it. The
+//! annotation `bowline.dev/adopt` gives the object to bowline. An unchanged object costs no request: the hash
+//! of the fields that we applied is compared with the hash in the inventory.
 
 use std::sync::Arc;
 

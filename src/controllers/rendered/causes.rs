@@ -1,8 +1,8 @@
-//! The reason why a workload does not become ready. The status of a workload seldom names it; the status of
-//! its pods does.
+//! Finds the reason why a workload does not become ready. The status of a workload seldom names the reason; the
+//! status of its pods does.
 //!
-//! The pods are read only if a workload is not ready for a while, and not often. Only pods with the desired
-//! images are used, because crashed pods of an older template may still exist.
+//! The pods of a workload are read only if the workload is not ready for a while, and then at intervals. Only
+//! pods with the desired images are used, because crashed pods of an older template may still exist.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -21,7 +21,7 @@ use crate::api::Object;
 use crate::api::rendered::Health;
 use crate::engine::health::{self, Verdict};
 
-/// The number of pods that are read of a workload.
+/// The maximum number of pods that are read for one workload.
 const PODS: u32 = 50;
 /// The time after which the cause of a workload is dropped from memory.
 const FORGOTTEN: Duration = Duration::from_secs(3600);
@@ -67,7 +67,7 @@ pub async fn verdict(plane: &Plane, desired: &Desired, live: &Live) -> Verdict {
     let Some(why) = cause.why else {
         return verdict;
     };
-    // "2 of 5 ready, 3 of 5 updated": only the first part is kept.
+    // Of "2 of 5 ready, 3 of 5 updated" only the first part is kept.
     let message = verdict.message.unwrap_or_default();
     let ready = message.split(',').next().unwrap_or_default();
     Verdict::new(Health::Degraded, format!("{ready}, {why}"))

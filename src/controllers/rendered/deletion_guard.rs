@@ -2,9 +2,9 @@
 //! of the kind of its ReleasePin, or of its namespace. Such a deletion reaches every RenderedRelease at once,
 //! and the cleanup would remove production.
 //!
-//! A user requests the cleanup with the annotation [`labels::REMOVE_RUNNING`] on the RenderedRelease or,
-//! where its namespace is being deleted, on the namespace. Its value names the deletion, so that an old
-//! annotation has no effect on a later deletion.
+//! A user requests the cleanup with the annotation [`labels::REMOVE_RUNNING`] on the RenderedRelease or, if its
+//! namespace is being deleted, on the namespace. The value of the annotation is the time of the deletion, so
+//! that an old annotation has no effect on a later deletion.
 
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -19,7 +19,8 @@ use crate::connect::explain;
 #[derive(Debug, Default)]
 struct Surroundings {
     kind: Option<ObjectMeta>,
-    /// None: no ReleasePin owns the RenderedRelease.
+    /// The outer None: no ReleasePin owns the RenderedRelease. The inner None: the kind ReleasePin does not
+    /// exist.
     pin_kind: Option<Option<ObjectMeta>>,
     namespace: Option<ObjectMeta>,
 }
@@ -94,13 +95,14 @@ impl Surroundings {
     }
 }
 
-/// Returns the name of the deletion of an object, which is its time. None: the object is not being deleted.
+/// Returns the time of the deletion of an object, as [`labels::REMOVE_RUNNING`] contains it. None: the object
+/// is not being deleted.
 pub fn deletion(metadata: &ObjectMeta) -> Option<String> {
     let time = metadata.deletion_timestamp.as_ref()?.0;
     Some(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
-/// Returns whether a user requested the cleanup for this deletion.
+/// Returns whether the annotation of an object requests the cleanup for the current deletion of the object.
 pub fn is_wanted(metadata: &ObjectMeta) -> bool {
     let annotations = metadata.annotations.as_ref();
     let asked = annotations.and_then(|annotations| annotations.get(labels::REMOVE_RUNNING));
@@ -112,8 +114,8 @@ fn is_going(found: Option<&ObjectMeta>) -> bool {
     found.is_none_or(|found| found.deletion_timestamp.is_some())
 }
 
-/// Returns whether an object is older than a kind. No ReleasePin outlives its kind, so a RenderedRelease that
-/// is older than the kind of its ReleasePin lost it when an earlier definition of the kind was deleted.
+/// Returns whether an object is older than a kind. No ReleasePin outlives its kind. So a RenderedRelease that
+/// is older than the kind ReleasePin lost its ReleasePin when an earlier definition of the kind was deleted.
 fn is_older(object: &ObjectMeta, kind: Option<&ObjectMeta>) -> bool {
     let created = |metadata: &ObjectMeta| metadata.creation_timestamp.as_ref().map(|time| time.0);
     match (created(object), kind.and_then(created)) {
@@ -175,7 +177,7 @@ mod tests {
         for (kind_found, pin_kind_found, namespace, reason) in [
             (there(), Some(there()), there(), None),
             (there(), None, there(), None),
-            // Only the kind of the owner can be younger than the object.
+            // A younger kind stops the cleanup only if it is the kind of the owner.
             (newer(), None, there(), None),
             (going(), Some(there()), there(), Some(kind)),
             (None, None, there(), Some(kind)),

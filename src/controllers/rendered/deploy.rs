@@ -58,15 +58,15 @@ pub struct Deployed {
     pub found: Vec<Found>,
     /// The stale objects that still exist.
     pub left: Vec<Held>,
-    /// The result of their deletion.
+    /// The result of the deletion of the stale objects.
     pub pruned: Pruned,
-    /// The kinds whose live objects are all known, by group and name.
+    /// The kinds whose live objects are all known, by group and kind.
     pub seen: BTreeSet<(String, String)>,
-    /// Whether a request got no answer.
+    /// Whether at least one request got no answer.
     pub unanswered: bool,
 }
 
-/// Makes a data plane match a release. `namespace` is the default namespace of the environment.
+/// Makes a data plane match a release. `namespace` is the namespace of namespaced objects that name none.
 pub async fn deploy(
     plane: &Plane,
     release: &RenderedRelease,
@@ -79,7 +79,7 @@ pub async fn deploy(
         owner,
     };
     let (wanted, mut found, mut unanswered) = pass.wanted(namespace).await;
-    // If the release contains a namespace, it is applied like any resource, not created before.
+    // A namespace that the release contains is applied like any other resource, and not created before.
     let (brought, others): (Vec<_>, Vec<_>) = wanted
         .into_iter()
         .partition(|(_, desired)| is_namespace(&desired.identity));
@@ -98,7 +98,7 @@ pub async fn deploy(
         }
     }
     let rest = match unanswered {
-        // No more requests to a data plane that does not answer.
+        // The data plane does not answer, so no more requests are sent.
         true => Rest::unseen(),
         false => pass.prune(&found).await,
     };
@@ -285,7 +285,8 @@ impl Pass<'_> {
         let (plane, owner) = (self.plane, self.owner);
         let mut named = kinds(self.release);
         for resource in &self.release.spec.resources {
-            // A kind of the spec may be served soon, so its objects have to be looked up.
+            // The data plane may serve a kind of the spec soon, so the objects of the kind have to be looked
+            // up.
             if let Ok(wanted) = desired::named(resource)
                 && let Some(kind) = named.get_mut(&(wanted.kind.group, wanted.kind.kind))
             {
@@ -309,7 +310,8 @@ impl Pass<'_> {
             rest.pruned = Pruned::Blind(holdings.blind);
             return rest;
         }
-        // A replacement may not exist yet: old objects stay until all new ones are applied.
+        // A stale object may be replaced by a new one that does not exist yet. So stale objects stay until all
+        // resources are applied.
         if !rest.left.is_empty() && found.iter().any(|found| found.problem.is_some()) {
             rest.pruned = Pruned::Waiting;
             return rest;
@@ -370,8 +372,8 @@ fn said(named: &Named<'_>) -> Identity {
 pub struct NamedKind {
     /// The API version that the release uses.
     pub version: String,
-    /// Whether the data plane may have objects of the kind. It cannot if it does not serve the kind and no
-    /// object of the kind was ever applied.
+    /// Whether the data plane may have objects of the kind even if it does not serve the kind at the moment.
+    /// False: the inventory says that no object of the kind was ever applied.
     pub may_have_objects: bool,
 }
 

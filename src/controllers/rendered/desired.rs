@@ -21,7 +21,7 @@ const NOT_OURS_TO_SAY: &[&str] = &[
     "uid",
 ];
 
-/// A resource as its manifest identifies it.
+/// The identity of a resource, as its manifest states it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named<'a> {
     /// The id of the resource.
@@ -44,7 +44,7 @@ pub struct Desired {
     pub kind: Kind,
     /// The group, kind, namespace and name.
     pub identity: Identity,
-    /// The object.
+    /// The object to apply, with the labels that name its owner.
     pub object: Value,
     hash: String,
 }

@@ -1,7 +1,7 @@
-//! The deletion of a release: deletes its resources in every data plane that may have some, verifies that,
-//! and removes the finalizer.
+//! Deletes a release: deletes its resources in every data plane that may have some, verifies that they are
+//! gone, and removes the finalizer.
 //!
-//! It deletes the objects kind by kind. The finalizer stays until every kind that the release ever named was
+//! The objects are deleted kind by kind. The finalizer stays until every kind that the release ever named was
 //! listed and has no object left. If a whole kind or namespace is being deleted, [`deletion_guard`] stops the
 //! cleanup.
 
@@ -22,9 +22,9 @@ use crate::api::RenderedRelease;
 use crate::api::condition::{self, Status};
 use crate::engine::diff::Identity;
 
-/// The obstacles to the end of a cleanup.
+/// The reasons why the cleanup of a data plane has not ended.
 pub enum Remains {
-    /// No obstacle: all objects are verified to be gone.
+    /// No reason: all objects are verified to be gone.
     Nothing,
     /// Objects that are being deleted.
     Objects(Vec<Identity>),
@@ -111,7 +111,7 @@ async fn say(
     state.write(release, status).await
 }
 
-/// Deletes all objects of a release in a data plane, and returns the ones that remain.
+/// Deletes all objects of a release in a data plane. Returns why the cleanup has not ended.
 pub async fn leave(plane: &Plane, release: &RenderedRelease, owner: &Owner) -> Remains {
     let _turn = match plane.turn().await {
         Ok(turn) => turn,
@@ -152,7 +152,7 @@ pub async fn leave(plane: &Plane, release: &RenderedRelease, owner: &Owner) -> R
 }
 
 /// Returns those objects of the release that are being deleted and still have the labels of a deleted release
-/// of the same name. This release could not apply them, so their labels do not name it.
+/// of the same name. This release could not apply the objects, so their labels do not name this release.
 fn inherited(
     plane: &Plane,
     kinds: &[Kind],

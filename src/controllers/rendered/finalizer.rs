@@ -1,5 +1,5 @@
-//! The finalizer of a release, and the list of data planes that may have resources of it. Both are written
-//! before the first resource.
+//! The finalizer of a release, and the list of data planes that may have resources of the release. Both are
+//! written before the first resource is applied.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub fn is_claimed(release: &RenderedRelease) -> bool {
         .any(|finalizer| finalizer == labels::DATAPLANE_CLEANUP)
 }
 
-/// Adds the finalizer and lists these data planes, if they are missing.
+/// Adds the finalizer, and sets the list of data planes, unless both are already as desired.
 pub async fn claim(
     state: &State,
     release: Arc<RenderedRelease>,

@@ -90,13 +90,13 @@ pub enum Blind {
     /// The data plane does not serve the kind.
     #[error("{kind} is not served by the data plane; install the kind, or remove the resource")]
     NotServed {
-        /// The kind.
+        /// The display name of the kind.
         kind: String,
     },
     /// The data plane refuses the list or the watch.
     #[error("{kind} cannot be read, access was denied: {why}; grant get, list and watch")]
     Forbidden {
-        /// The kind.
+        /// The display name of the kind.
         kind: String,
         /// The message of the data plane.
         why: String,
@@ -104,9 +104,9 @@ pub enum Blind {
     /// The data plane does not answer, or its answer is invalid.
     #[error("{kind} cannot be read: {why}")]
     Unread {
-        /// The kind.
+        /// The display name of the kind.
         kind: String,
-        /// The cause.
+        /// The text of the error.
         why: String,
         /// Whether there was no answer.
         unreachable: bool,

@@ -33,11 +33,11 @@ pub struct Live {
     pub applied_fields: Option<String>,
     /// Whether our field manager wrote the label that names the RenderedRelease.
     pub is_label_ours: bool,
-    /// The other field managers.
+    /// The names of the other field managers of the object.
     pub others: Vec<String>,
     /// Whether the annotation `bowline.dev/adopt` allows us to take the object over.
     pub adoptable: bool,
-    /// Whether the simulator writes its status.
+    /// Whether the simulator writes the status of the object.
     pub simulated: bool,
     /// The health.
     pub verdict: Verdict,
@@ -60,7 +60,7 @@ pub struct Labelled {
     pub id: String,
 }
 
-/// The RenderedRelease that objects are compared with.
+/// The identity of a RenderedRelease. It is compared with the owner that the labels of an object name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// The uid of the RenderedRelease.
@@ -71,7 +71,7 @@ pub struct Owner {
     pub name: String,
 }
 
-/// The relation of an object to a RenderedRelease, for an apply.
+/// The relation of an object to a RenderedRelease. It decides whether an apply may change the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// The object belongs to this RenderedRelease.
@@ -126,7 +126,7 @@ impl Live {
     }
 }
 
-/// An object while it is parsed: whole, or only its metadata.
+/// A parsed object: only its metadata if METADATA is true, else the whole object.
 #[derive(Clone, Debug)]
 pub struct Seen<const METADATA: bool> {
     metadata: ObjectMeta,

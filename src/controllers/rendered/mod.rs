@@ -298,7 +298,7 @@ async fn reconcile(release: Arc<RenderedRelease>, state: Arc<State>) -> Result<A
     }
 }
 
-/// Returns the failure that needs a retry, by the conditions.
+/// Returns the message of the first failed condition that needs a retry. None: no condition needs one.
 fn failure(status: &RenderedReleaseStatus) -> Option<String> {
     let failures = [
         condition::APPLY_FAILED,

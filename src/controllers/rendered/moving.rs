@@ -1,4 +1,4 @@
-//! Records that must be written before an apply, and the cleanup when an environment moves to another data
+//! Writes the records that are needed before an apply, and cleans up when an environment moves to another data
 //! plane.
 
 use std::sync::Arc;
@@ -48,8 +48,9 @@ pub async fn announce(
     state.write(&release, status).await
 }
 
-/// Deletes the resources of a release from the data planes that its environment no longer uses, after all are
-/// applied on the new one. Returns the data planes that may still have resources of it.
+/// Deletes the resources of a release from the data planes that its environment no longer uses, after all
+/// resources are applied on the new data plane. Returns the data planes that may still have resources of the
+/// release.
 pub async fn leave(
     state: &State,
     plane: &Arc<Plane>,
@@ -70,7 +71,7 @@ pub async fn leave(
         }
         let left = match placing::by_name(state, &name).await {
             Ok(old) => match is_same_cluster(&old, plane).await {
-                // It is the same cluster under another address; nothing has to move.
+                // Two connections lead to the same cluster, so nothing has to move.
                 Ok(true) => Ok(true),
                 Ok(false) => is_left(&old, release, owner).await,
                 Err(why) => Err(why),

@@ -1,5 +1,5 @@
-//! The namespaces of resources: created before the resources, with labels that name the owner, and never
-//! deleted.
+//! Creates the namespaces of resources before the resources, with labels that name the owner. Never deletes a
+//! namespace.
 
 use std::collections::BTreeSet;
 

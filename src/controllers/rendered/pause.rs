@@ -9,9 +9,9 @@ use crate::api::digest;
 use crate::api::interval::Interval;
 use crate::api::rendered::RenderedReleaseSpec;
 
-/// The interval of a release whose resources do not change.
+/// The default interval between passes over a release whose resources do not change.
 pub const STILL: Duration = Duration::from_secs(300);
-/// The interval of a release with progressing resources.
+/// The default interval between passes over a release with progressing resources.
 pub const MOVING: Duration = Duration::from_secs(10);
 /// The interval at which a cleanup verifies that deleted resources are gone.
 pub const VERIFY: Duration = Duration::from_secs(5);
@@ -35,7 +35,7 @@ pub fn interval(given: Option<&Interval>, default: Duration) -> Duration {
     given.map_or(default, |given| given.period().unwrap_or(default))
 }
 
-/// Adds up to a fifth.
+/// Adds up to a fifth to a wait; an equal seed adds an equal part.
 pub fn jittered(wait: Duration, seed: &str) -> Duration {
     let hash = digest::of_bytes(seed.as_bytes());
     let digits = hash.get(..4).unwrap_or_default();

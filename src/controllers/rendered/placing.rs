@@ -1,4 +1,4 @@
-//! From a release to its data plane: the Environment, its DataPlane, and the client.
+//! Finds the data plane of a release: the Environment, its DataPlane, and the client.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ struct Met {
     /// The version of the connection settings that the client was made with.
     version: Version,
     since: Instant,
-    /// The releases of the data plane. They are kept when the client is replaced.
+    /// Triggers passes over the releases of the data plane. It is kept when the client is replaced.
     wakes: Arc<Wakes>,
     plane: OnceCell<Arc<Plane>>,
 }
@@ -70,8 +70,8 @@ impl Planes {
         }
     }
 
-    /// Returns a data plane. DataPlanes with the same connection share one. The client is replaced when a
-    /// kubeconfig changed, and from time to time while the data plane refuses the credentials.
+    /// Returns a data plane. DataPlanes with the same connection share one client. The client is replaced when
+    /// a kubeconfig changed, and from time to time while the data plane refuses the credentials.
     pub async fn get(&self, reach: Reach<'_>) -> Result<Arc<Plane>, Unplaced> {
         let name = reach.to_string();
         let met = self.met(&name, self.ways.version(reach)).await;
@@ -111,7 +111,7 @@ impl Planes {
         met
     }
 
-    /// Stops the wake-ups of a deleted RenderedRelease, on all data planes.
+    /// Ends the passes over a deleted RenderedRelease that changes in any data plane trigger.
     pub async fn forget(&self, uid: &str) {
         for met in self.met.lock().await.values() {
             met.wakes.forget(uid);

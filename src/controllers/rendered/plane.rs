@@ -99,9 +99,9 @@ impl RequestError {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("data plane {plane} does not answer: {why}")]
 pub struct Unreachable {
-    /// The data plane.
+    /// The name of the data plane.
     pub plane: String,
-    /// The cause.
+    /// The text of the error.
     pub why: String,
 }
 
@@ -214,11 +214,11 @@ impl Plane {
         }
     }
 
-    /// Tests, after a request without an answer, whether the whole data plane does not answer.
+    /// Tests, after a request without an answer, whether the data plane answers at all.
     pub async fn suspect(&self) -> Result<(), Unreachable> {
         match self.probing.try_lock() {
             Ok(_probing) => self.probe().await,
-            // Another release tests it already.
+            // Another release already tests the data plane.
             Err(_) => {
                 let _found = self.probing.lock().await;
                 self.known_reachability().unwrap_or(Ok(()))
@@ -265,7 +265,8 @@ impl Plane {
         let deadline = self.settings.deadline;
         let found = self.kinds.find(&self.client, wanted, deadline).await;
         if let Err(Blind::Forbidden { .. }) = &found {
-            // Every authenticated user may read discovery.
+            // Every authenticated user may read discovery, so this answer means that the credentials are
+            // refused.
             self.denied.store(true, Ordering::Relaxed);
         }
         found
@@ -277,7 +278,7 @@ impl Plane {
         let mut watches = lock(&self.watches);
         if let Some(watch) = watches.get(&key) {
             let is_gone = matches!(watch.sync(), Sync::Blind(Blind::NotServed { .. }));
-            // The watched version is no longer served, but another version is.
+            // If the watched version is no longer served but another version is, a new watch replaces this one.
             if !is_gone || watch.kind == *kind {
                 return watch.clone();
             }
@@ -334,7 +335,7 @@ impl Plane {
         Ok(live)
     }
 
-    /// Applies an object, and returns the result.
+    /// Applies an object, and returns the summary of the live object.
     pub async fn apply(
         &self,
         kind: &Kind,

@@ -16,7 +16,7 @@ use super::live::{Live, Owner};
 use super::plane::{Plane, RequestError};
 use crate::engine::diff::Identity;
 
-/// The attempts to delete an object that others keep changing.
+/// The maximum number of attempts to delete one object that other writers keep changing.
 const ATTEMPTS: usize = 4;
 
 /// An object of a release in a data plane.
@@ -102,8 +102,8 @@ pub async fn holdings(
     holdings
 }
 
-/// Lists the objects of a release on the data plane itself, kind by kind, because a watch may be behind. A
-/// deletion needs both sources.
+/// Lists the objects of a release on the data plane itself, kind by kind, because a watch may be behind. An
+/// object is deleted only if the watch and this list both contain it.
 pub async fn confirm(
     plane: &Plane,
     owner: &Owner,

@@ -15,7 +15,7 @@ use crate::api::condition::{self, Observation, Status};
 use crate::api::rendered::{Health, RenderedReleaseStatus, ResourceStatus};
 use crate::engine::diff::Identity;
 
-/// The number of errors in a message.
+/// The maximum number of errors in a message.
 const LISTED: usize = 3;
 /// The longest text of one error, in characters: the message of a server can be long.
 const CLIPPED: usize = 1_000;
@@ -182,7 +182,7 @@ fn parsed(live: &Live) -> Option<crate::api::Object> {
     serde_json::from_str(text).ok()
 }
 
-/// The time at which a status was first seen: the recorded time, unless the status changed.
+/// Returns the time at which a status was first seen: the recorded time, unless the status changed.
 fn observed(
     status: &Option<crate::api::Object>,
     known: Option<&ResourceStatus>,

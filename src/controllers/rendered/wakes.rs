@@ -16,7 +16,8 @@ pub struct Wakes {
 
 #[derive(Default)]
 struct Known {
-    /// The releases by uid. A label can hold only a short name.
+    /// The releases by uid. The labels of an object contain the uid of its release, but not always the full
+    /// name.
     releases: HashMap<String, ObjectRef<RenderedRelease>>,
     /// The uids of the releases that wait until all kinds can be read.
     troubled: HashSet<String>,

@@ -1,7 +1,7 @@
 //! One watch per kind and data plane, over all objects with the label of the controller.
 //!
-//! It provides the objects of a release without a request, and triggers a pass over the release when they
-//! change. While the watch is not in sync, it says so: an object that it does not show may still exist.
+//! The watch provides the objects of a release without a request, and triggers a pass over the release when
+//! they change. The watch reports when it is not in sync: then an object that it does not show may still exist.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -120,7 +120,7 @@ impl Watch {
         objects.put(place, live);
     }
 
-    /// Removes a deleted object.
+    /// Removes a deleted object, unless another object of the same name has replaced it.
     pub fn unlearn(&self, namespace: &str, name: &str, uid: &str) {
         let place = (namespace.to_owned(), name.to_owned());
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
@@ -157,7 +157,7 @@ impl Watch {
         }
     }
 
-    /// Handles an event. Returns whether the watch came in sync with it.
+    /// Handles an event. Returns whether the event completed a list, so that the watch is in sync.
     fn take_in<const METADATA: bool>(
         &self,
         event: Event<Seen<METADATA>>,

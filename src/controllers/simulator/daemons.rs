@@ -1,4 +1,4 @@
-//! DaemonSets: one replica per node, on a few simulated nodes.
+//! Simulates DaemonSets: one replica per node, on a few simulated nodes.
 
 use serde_json::json;
 

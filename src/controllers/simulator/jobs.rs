@@ -1,4 +1,4 @@
-//! Jobs: their pods succeed one by one, or the job gives up.
+//! Simulates Jobs: their pods succeed over some steps, or the Job fails.
 
 use serde_json::{Value, json};
 

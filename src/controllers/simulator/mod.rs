@@ -136,7 +136,8 @@ async fn follow_faults(context: &Context, given: Vec<String>, sender: watch::Sen
     let changes = watcher(context.all::<DataPlane>(), watcher::Config::default())
         .default_backoff()
         .reflect(writer);
-    // The end of the list is an event too: before it, the store does not have the listed objects.
+    // The watch also reports the end of the first list. Before this event, the store does not have the listed
+    // objects.
     let mut changes = std::pin::pin!(changes);
     loop {
         if let Ok(None) = changes.try_next().await {
@@ -279,7 +280,7 @@ where
     )
 }
 
-/// An object that is deleted or replaced needs no step.
+/// Ignores the errors for a deleted or replaced object, because it needs no further step.
 fn settle<T>(answer: Result<T, kube::Error>) -> Result<(), Error> {
     match answer {
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
@@ -384,7 +385,8 @@ fn said<'a>(status: &'a Object, type_: &str) -> Option<(&'a str, &'a str, &'a st
     Some((text("status"), text("reason"), text("message")))
 }
 
-/// Sets the condition of a Deployment that reports crashing containers on a workload that has no conditions.
+/// Sets a condition that reports crashing containers, in the form of a Deployment's condition Progressing, on a
+/// workload whose kind has no conditions.
 fn crashing(status: &mut Object, scene: &Scene<'_>, crash: Option<(String, String)>) {
     let (is, reason, message) = match crash {
         Some((container, image)) => (

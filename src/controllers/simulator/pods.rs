@@ -1,4 +1,4 @@
-//! Pods that a user created; pods of a controller are not simulated.
+//! Simulates pods that a user created. Pods of a controller are not simulated.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Deployments: new replicas are added one by one, and old ones are removed as new ones become ready.
+//! Simulates Deployments: new replicas are added one by one, and old ones are removed as new ones become ready.
 
 use serde_json::Value;
 
@@ -105,7 +105,7 @@ fn tell(
     condition(status, scene.now, PROGRESSING, is, reason, &message);
 }
 
-/// The name of the ReplicaSet of this template, as conditions name it.
+/// Returns the name of the ReplicaSet of the current template, as conditions name it.
 fn replica_set(scene: &Scene<'_>) -> String {
     let hash = digest::of(&scene.spec("/template"));
     let hash: String = hash.chars().take(10).collect();

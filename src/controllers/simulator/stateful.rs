@@ -1,4 +1,4 @@
-//! StatefulSets: replicas are added and replaced one at a time, the last one first.
+//! Simulates StatefulSets: replicas are added and replaced one at a time, the last one first.
 
 use serde_json::Value;
 
