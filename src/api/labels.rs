@@ -128,5 +128,7 @@ pub const HOLDS: &str = "bowline.dev/holds";
 /// Annotation on a subject whose generation other programs change all the time: the number of changes that
 /// bowline has made to the subject.
 pub const CHANGES: &str = "bowline.dev/changes";
+/// Annotation on a workload: the revisions that a rollback or an undo replaced.
+pub const ABANDONED: &str = "bowline.dev/abandoned-revisions";
 /// Annotation on a Deployment: the id of the hold that paused it.
 pub const FROZEN_BY: &str = "bowline.dev/frozen-by";

@@ -19,10 +19,10 @@ use crate::api::audit::AuditEntry;
 use crate::api::interval::Interval;
 use crate::api::pin::ReleasePin;
 use crate::api::{labels, names};
-use crate::engine::audit::{self, Finding, Row, Span, Verdict};
+use crate::engine::audit::{self, Finding, Live, Row, Span, Verdict};
 use crate::engine::pages::{self, PAGE};
 use crate::subjects::release_pin::kind::live;
-use crate::text;
+use crate::{subjects, text};
 
 /// The arguments of `audit`.
 #[derive(Debug, Subcommand)]
@@ -389,9 +389,33 @@ async fn verdict(connection: &Connection, component: Option<&str>) -> Result<Ver
     // changes without an entry.
     let pins = pages::all(&pins, params, PAGE).await?;
     let (entries, problems) = stored(connection, component, None).await?;
-    let mut verdict = audit::verify(&live(&pins), &entries);
+    let mut lives = live(&pins);
+    lives.extend(workloads(connection, component).await?);
+    let mut verdict = audit::verify(&lives, &entries);
     verdict.problems.extend(problems);
     Ok(verdict)
+}
+
+/// Reads the subjects of other kinds that bowline has changed. A kind that the server does not have, or that the
+/// user may not read, has none.
+async fn workloads(connection: &Connection, named: Option<&str>) -> Result<Vec<Live>, Error> {
+    let mut found = Vec::new();
+    for kind in subjects::kinds().filter(|kind| kind.actions.is_some()) {
+        let (client, namespace) = (connection.client.clone(), &connection.namespace);
+        let objects: Api<DynamicObject> =
+            Api::namespaced_with(client, namespace, &(kind.resource)());
+        let objects = match pages::all(&objects, ListParams::default(), PAGE).await {
+            Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => continue,
+            objects => objects?,
+        };
+        let is_changed = |object: &DynamicObject| kind.number(object).unwrap_or_default() > 0;
+        let is_named = |object: &DynamicObject| named.is_none_or(|name| object.name_any() == name);
+        let changed = objects
+            .into_iter()
+            .filter(|object| is_changed(object) && is_named(object));
+        found.extend(changed.map(|object| Live { kind, object }));
+    }
+    Ok(found)
 }
 
 async fn export(

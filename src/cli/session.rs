@@ -15,7 +15,7 @@ use crate::engine::plan::Asked;
 use crate::engine::whoami::{self, Whoami};
 use crate::engine::world::feed::Feed;
 use crate::engine::world::{Freshness, Source, World};
-use crate::subjects::release_pin::READ_BY_MOVES;
+use crate::subjects::release_pin::READ_BY_CHANGES;
 use crate::subjects::release_pin::planner::NotPlanned;
 use crate::subjects::release_pin::rules::{self, Refusal};
 use crate::subjects::service::NotApplied;
@@ -105,10 +105,10 @@ pub(super) async fn live_matrix(
     let client = &connection.client;
     if connection.repository.is_some() {
         let feed = subjects::watch(client, namespace);
-        return settled(feed, connection, options, &READ_BY_MOVES, &[]).await;
+        return settled(feed, connection, options, &READ_BY_CHANGES, &[]).await;
     }
     let feed = subjects::watch_matrix(client, namespace);
-    settled(feed, connection, options, &READ_BY_MOVES, &WORKLOADS).await
+    settled(feed, connection, options, &READ_BY_CHANGES, &WORKLOADS).await
 }
 
 /// Returns the reasons why workloads could not be read, each once.

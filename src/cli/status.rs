@@ -93,7 +93,7 @@ pub async fn run(
         }
     }
     matrix.warnings().into_iter().for_each(&mut *say);
-    if matrix.has(Health::Progressing) && observing::is_unattended(&connection).await {
+    if matrix.has_component(Health::Progressing) && observing::is_unattended(&connection).await {
         let address = Address::of(&connection, options, environment);
         say(format!("hint: {}", observing::how_to_run(&address)));
     }
@@ -342,8 +342,10 @@ impl Matrix {
         is_known && cells.next().is_none()
     }
 
-    fn has(&self, health: Health) -> bool {
-        let mut cells = self.rows.iter().flat_map(|row| row.cells.iter().flatten());
+    fn has_component(&self, health: Health) -> bool {
+        // bowline's controllers do not run the rollouts of workloads.
+        let components = self.rows.iter().filter(|row| row.workload.is_none());
+        let mut cells = components.flat_map(|row| row.cells.iter().flatten());
         cells.any(|cell| cell.health == health)
     }
 

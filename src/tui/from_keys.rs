@@ -16,7 +16,7 @@ use crate::subjects::release_pin::actions::undo::Undo;
 use crate::subjects::release_pin::planner;
 use crate::subjects::release_pin::rules::{Refusal, Step};
 use crate::subjects::service::Command;
-use crate::subjects::workload;
+use crate::subjects::{self, workload};
 use crate::tui::action::Action;
 use crate::tui::model::{Subject, TargetInfo};
 use crate::tui::prompt::Choice;
@@ -55,6 +55,10 @@ pub fn of(
     target_info: &TargetInfo,
     now: Timestamp,
 ) -> Result<Wanted, String> {
+    let mut components = subject.components.iter();
+    if let Some(why) = components.find_map(|name| not_for_workloads(action, name)) {
+        return Err(why);
+    }
     match action {
         Action::Promote => promote(subject, world, target_info),
         Action::Deploy => deploy(subject, None, world, target_info),
@@ -427,6 +431,19 @@ pub fn remedy(
     }
     one_of("which one?", options)
         .ok_or_else(|| format!("{} has no effect on this screen", action.word()))
+}
+
+/// Returns why an action is not possible on a workload; None for other actions and for components. `name` is the
+/// name of a row.
+pub(super) fn not_for_workloads(action: Action, name: &str) -> Option<String> {
+    use Action::{Deploy, MarkBad, MarkGood, Promote};
+    let is_workload = subjects::matrix::named("", name).is_some();
+    (is_workload && matches!(action, Promote | Deploy | MarkBad | MarkGood)).then(|| {
+        format!(
+            "{name} has no releases: {} needs a component",
+            action.word()
+        )
+    })
 }
 
 /// Builds the command that marks the selected release, or else the effective release under the cursor.

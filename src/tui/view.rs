@@ -1,10 +1,13 @@
 //! Draws the whole frame: header, front screen, prompts over it, footer.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::action::Action;
+use super::from_keys;
 use super::keymap::Step;
 use super::model::{Level, Model, Notice, RepositoryInfo};
 use super::pen::{Notes, Pen, Sheet};
@@ -298,6 +301,7 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         return;
     }
     let hints = model.front().hints();
+    let selected = model.front().subject(scene.world).components;
     // The help lists every key, so the key of the help stays when other keys do not fit.
     let help = hints.iter().find(|(action, _)| *action == Action::Help);
     let help = help.filter(|_| is_wide).and_then(|(action, word)| {
@@ -319,7 +323,9 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         }
         let keys = keys.join("/");
         // An action that is refused stays in the footer, dimmed.
-        let refused = action.plans() && model.target_info.unwritable(now).is_some();
+        let lacks = |name: &Arc<str>| from_keys::not_for_workloads(*action, name).is_some();
+        let refused = action.plans()
+            && (model.target_info.unwritable(now).is_some() || selected.iter().any(lacks));
         let (key, description) = match refused {
             true => (Role::Muted, Role::Muted),
             false => (Role::Key, Role::KeyDescription),

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use super::small::Small;
 use super::{PROGRAM, bowline, kubeconfig, run, server};
 
 fn examples() -> String {
@@ -521,4 +522,30 @@ fn a_fault_of_the_pipelines_is_shown_by_status_and_refuses_promotions() {
     assert!(out.contains("lead in a circle through a, b, c"), "{out}");
     let (code, _, err) = run(home, &promote);
     assert_eq!(code, 5, "{err}");
+}
+
+#[test]
+fn the_changes_of_a_workload_are_verified_against_it() {
+    let small = Small::new();
+    let web = small.write(
+        "web.yaml",
+        "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: \"shop/web:1\"}]}}}}",
+    );
+    small.done(&format!("apply -f {web}"));
+    for line in ["pin", "unpin", "undo"] {
+        small.done(&format!("{line} deploy/web --reason INC-1"));
+    }
+    let (list, _) = small.done("audit list");
+    for action in ["Pin", "Unpin", "Undo"] {
+        assert!(list.contains(action), "{list}");
+    }
+    let (_, said) = small.done("audit verify");
+    assert!(said.contains("3 entries in 1 chain: valid"), "{said}");
+    // A hold that somebody edits by hand disagrees with the newest entry.
+    let (text, _) = small.done("get deployment web -o yaml");
+    assert!(text.contains("INC-1"), "{text}");
+    let edited = small.write("edited.yaml", &text.replace("INC-1", "INC-9"));
+    small.done(&format!("apply -f {edited} --force-conflicts"));
+    let (out, said) = small.ends("audit verify", 1);
+    assert!(out.contains("auditentry/web-"), "{out}{said}");
 }

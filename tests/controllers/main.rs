@@ -10,12 +10,18 @@
 
 #[path = "../cluster/mod.rs"]
 mod cluster;
+#[allow(dead_code)] // proofs about the terminal use the rest
+#[path = "../tui/escapes.rs"]
+mod escapes;
 #[allow(dead_code)] // proofs about actions use the rest
 #[path = "../shared/place.rs"]
 mod place;
 #[allow(dead_code)] // as above
 #[path = "../shared/proxy.rs"]
 mod proxy;
+#[allow(dead_code)] // proofs about the terminal use the rest
+#[path = "../tui/pty.rs"]
+mod pty;
 #[allow(dead_code)] // as above
 #[path = "../shared/shop.rs"]
 mod shop;
@@ -108,6 +114,7 @@ fn main() -> ExitCode {
         workloads::a_workload_that_nobody_prepared_is_rolled_back_and_undone,
         workloads::holds_and_owners_of_a_workload_are_obeyed,
         workloads::a_reader_of_workloads_changes_nothing,
+        workloads::the_terminal_ui_rolls_a_workload_back_and_undoes_it,
         install::a_cluster_gets_and_loses_everything,
         install::what_others_created_is_not_touched,
         install::deploy_is_what_is_installed,

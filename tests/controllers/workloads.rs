@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::HANG;
 use crate::cluster::Cluster;
 use crate::place::{Place, Target};
+use crate::pty::{ESC, LEAVE, Pty};
 use crate::user::User;
 
 /// A workload as tests read it.
@@ -260,6 +261,27 @@ pub async fn a_reader_of_workloads_changes_nothing(cluster: Arc<Cluster>) {
     let target = Target::new(&Place::Cluster(cluster), "readers").await;
     create::<Deployment>(&target, "web", "shop/web:1").await;
     ship::<Deployment>(&target, "web", "shop/web:2").await;
+    admit_a_reader(&target).await;
+    let user = User::of(&target);
+    let (list, _) = user.done("history deploy/web --as rita").await;
+    assert!(list.contains("web:1") && list.contains("web:2"), "{list}");
+    user.done("diff deploy/web --as rita").await;
+    for line in [
+        "rollback deploy/web",
+        "pin deploy/web",
+        "rollback deploy/web --dry-run",
+    ] {
+        let line = format!("{line} --as rita");
+        user.ends(&line, 6, "no role grants you the verb patch on deployments")
+            .await;
+    }
+    assert_eq!(image::<Deployment>(&target, "web").await, "shop/web:2");
+    let web = api::<Deployment>(&target).get("web").await.unwrap();
+    assert!(!web.annotations().contains_key("bowline.dev/holds"));
+}
+
+/// Lets the user rita read workloads, and nothing else.
+async fn admit_a_reader(target: &Target) {
     let role = json!({
         "metadata": {"name": "reads"},
         "rules": [{"apiGroups": ["apps"], "resources": ["*"], "verbs": ["get", "list", "watch"]}],
@@ -278,20 +300,71 @@ pub async fn a_reader_of_workloads_changes_nothing(cluster: Arc<Cluster>) {
         .create(&PostParams::default(), &binding)
         .await
         .unwrap();
-    let user = User::of(&target);
-    let (list, _) = user.done("history deploy/web --as rita").await;
-    assert!(list.contains("web:1") && list.contains("web:2"), "{list}");
-    user.done("diff deploy/web --as rita").await;
-    for line in [
-        "rollback deploy/web",
-        "pin deploy/web",
-        "rollback deploy/web --dry-run",
-    ] {
-        let line = format!("{line} --as rita");
-        user.ends(&line, 6, "no role grants you the verb patch on deployments")
-            .await;
-    }
+}
+
+/// The terminal UI, with nothing but a kubeconfig: the matrix shows the Deployment, keys roll it back and undo that.
+/// A user who may only read sees the same, and the reason why the keys do nothing.
+pub async fn the_terminal_ui_rolls_a_workload_back_and_undoes_it(cluster: Arc<Cluster>) {
+    let target = Target::new(&Place::Cluster(cluster), "by-keyboard").await;
+    let target = Arc::new(target);
+    create::<Deployment>(&target, "web", "shop/web:1").await;
+    ship::<Deployment>(&target, "web", "shop/web:2").await;
+    let runtime = tokio::runtime::Handle::current();
+    let waits = target.clone();
+    let runs = move |image: &'static str| {
+        let is_so = move |web: Option<&Deployment>| {
+            let spec = web.and_then(|web| web.spec.as_ref()?.template.spec.as_ref());
+            spec.is_some_and(|spec| spec.containers[0].image.as_deref() == Some(image))
+        };
+        let changed = await_condition(api::<Deployment>(&waits), "web", is_so);
+        let changed = runtime.block_on(async { tokio::time::timeout(HANG, changed).await });
+        changed
+            .unwrap_or_else(|_| panic!("{image} does not run"))
+            .unwrap();
+    };
+    let (flags, home) = (target.flags(), target.home.path().to_owned());
+    let played = tokio::task::spawn_blocking(move || {
+        let mut pty = Pty::bowline(&flags, &home, (120, 36));
+        pty.shows("bowline is not installed");
+        pty.shows("deploy/web");
+        pty.shows("● web:2");
+        pty.shows("rev 1 web:1");
+        pty.keys("R");
+        pty.shows("rollback  deploy/web");
+        pty.shows("shop/web:2 → shop/web:1");
+        pty.shows("this cluster has no AuditEntries");
+        pty.shows("y apply");
+        pty.keys("y");
+        runs("shop/web:1");
+        pty.shows("2 of 2 ready");
+        pty.keys(ESC);
+        pty.shows("● web:1");
+        // The revision that the rollback replaced is no candidate for the next rollback.
+        pty.hides("BACK TO in by-keyboard\n   rev 2");
+        pty.shows("Held by admin");
+        pty.keys("Z");
+        pty.shows("undo  deploy/web");
+        pty.shows("shop/web:1 → shop/web:2");
+        pty.keys("y");
+        runs("shop/web:2");
+        pty.keys(ESC);
+        pty.shows("● web:2");
+        pty.hides("Held by admin");
+        pty.keys(LEAVE);
+        pty.ended();
+
+        let as_reader = [flags.as_slice(), &["--as=rita".to_owned()]].concat();
+        let mut pty = Pty::bowline(&as_reader, &home, (120, 36));
+        pty.shows("● web:2");
+        pty.keys("R");
+        pty.shows("no role grants you the verb patch on deployments");
+        pty.keys(ESC);
+        pty.keys("d");
+        pty.shows("shop/web:1");
+        pty.keys(LEAVE);
+        pty.ended();
+    });
+    admit_a_reader(&target).await;
+    played.await.unwrap();
     assert_eq!(image::<Deployment>(&target, "web").await, "shop/web:2");
-    let web = api::<Deployment>(&target).get("web").await.unwrap();
-    assert!(!web.annotations().contains_key("bowline.dev/holds"));
 }

@@ -12,6 +12,7 @@ use kube::api::{Api, DynamicObject, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 
+use super::abandoned::Abandoned;
 use super::kind::{DEPLOYMENT, PAUSED, TEMPLATE};
 use super::revisions::{Stored, Workload, manifest};
 use super::template;
@@ -175,10 +176,10 @@ impl<'a> Planner<'a> {
             workload.stored.iter().rev().filter(|stored| {
                 stored.number < newest && template::hash(&stored.template) != current
             });
-        let abandoned = workload.abandoned();
+        let abandoned = Abandoned::of(workload.object.annotations());
         let mut skipped = Vec::new();
         let found = older.find(|stored| {
-            let is_abandoned = abandoned.contains_key(&template::hash(&stored.template));
+            let is_abandoned = abandoned.has(&template::hash(&stored.template), stored.number);
             let left = || is_abandoned.then(|| "a rollback or an undo replaced it".to_owned());
             let why = stored.bad().or_else(left);
             skipped.extend(
@@ -274,6 +275,20 @@ impl<'a> Planner<'a> {
         }
         self.fields
             .push(Field::set(TEMPLATE, target.template.clone()));
+        let newer = self
+            .workload
+            .stored
+            .iter()
+            .filter(|stored| stored.number > target.number);
+        let newer: Vec<(String, i64)> = newer
+            .map(|stored| (template::hash(&stored.template), stored.number))
+            .collect();
+        let abandoned = Abandoned::of(self.workload.object.annotations()).after_return_to(
+            (&template::hash(&target.template), target.number),
+            newer.iter().map(|(hash, number)| (hash.as_str(), *number)),
+        );
+        let path = ["metadata", "annotations", labels::ABANDONED];
+        self.fields.push(Field::set(&path, abandoned));
         if self.is_paused() {
             self.resume();
             self.notes

@@ -80,7 +80,12 @@ pub fn current<'w>(world: &'w World, row: &Row) -> Option<&'w Revision> {
 pub fn good<'w>(world: &'w World, row: &Row) -> Option<&'w Revision> {
     let newest = current(world, row).map_or(i64::MAX, |current| current.number);
     let mut older = world.workload_revisions(row).rev();
-    older.find(|revision| revision.number < newest && revision.hash != row.hash && !revision.bad)
+    older.find(|revision| {
+        revision.number < newest
+            && revision.hash != row.hash
+            && !revision.bad
+            && !row.abandoned.has(&revision.hash, revision.number)
+    })
 }
 
 /// Returns the progress of a change by bowline; `changes` is the number of the change.

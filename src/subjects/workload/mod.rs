@@ -3,6 +3,7 @@
 //! The revisions of a workload are its ReplicaSets or ControllerRevisions. A rollback publishes the old
 //! template as a new revision, and keeps the replicas. A hold is an annotation.
 
+mod abandoned;
 pub mod actions;
 #[cfg(test)]
 pub(crate) mod fixture;

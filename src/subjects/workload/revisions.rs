@@ -22,7 +22,7 @@ use crate::connect::kinds;
 use crate::engine::health;
 use crate::engine::pages;
 use crate::engine::repeat::repeat;
-use crate::engine::revisions::{self, Cause, Revision, Revisions, Row, State};
+use crate::engine::revisions::{Cause, Revision, Revisions, Row, State};
 use crate::engine::subject::command::{Content, SubjectError};
 use crate::engine::subject::{SubjectRef, field};
 use crate::text;
@@ -87,28 +87,6 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Returns the template hashes that a rollback or an undo of bowline replaced, each with the hash of the
-    /// earlier template that it restored. A rollback by another program is not recorded.
-    pub(super) fn abandoned(&self) -> BTreeMap<String, String> {
-        // A rollback gives the restored revision a new number; the record of the rollback has the
-        // old number.
-        let mut line: BTreeMap<i64, String> = BTreeMap::new();
-        for stored in &self.stored {
-            let hash = template::hash(&stored.template);
-            if let Some(before) =
-                published(stored, &stored.object).and_then(|made| made.restored_from)
-            {
-                line.entry(before).or_insert_with(|| hash.clone());
-            }
-            line.insert(stored.number, hash);
-        }
-        let found = revisions::abandoned(line.values().map(String::as_str));
-        let found = found.into_iter();
-        found
-            .map(|(left, to)| (left.to_owned(), to.to_owned()))
-            .collect()
-    }
-
     /// Reads a workload and its revisions.
     pub async fn read(client: &Client, subject: &SubjectRef) -> Result<Self, SubjectError> {
         let key = &subject.key;
@@ -352,56 +330,4 @@ fn expression(rule: &Value) -> Option<String> {
         "DoesNotExist" => format!("!{key}"),
         _ => return None,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn stored(number: i64, image: &str, operation: Option<(&str, i64)>) -> Stored {
-        let template = json!({"spec": {"containers": [{"name": "web", "image": image}]}});
-        let made = operation.map(|(action, restored)| {
-            let hash = template::hash(&template);
-            json!({
-                "id": "op", "action": action, "generation": number, "restoredFrom": restored,
-                "to": {"name": "rev", "hash": hash}, "at": "2026-01-01T00:00:00Z",
-            })
-            .to_string()
-        });
-        let object = serde_json::from_value(json!({
-            "apiVersion": "apps/v1", "kind": "ReplicaSet",
-            "metadata": {"name": format!("web-{number}"), "annotations": made.map(|made| json!({labels::OPERATION: made}))},
-        }));
-        Stored {
-            number,
-            template,
-            object: object.unwrap(),
-        }
-    }
-
-    #[test]
-    fn a_revision_that_a_rollback_replaced_is_abandoned() {
-        let hash = |image: &str| template::hash(&stored(1, image, None).template);
-        let abandoned = |stored: Vec<Stored>| {
-            let object = serde_json::from_value(json!({
-                "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
-            }));
-            let workload = Workload {
-                kind: "Deployment",
-                object: object.unwrap(),
-                stored,
-            };
-            workload.abandoned()
-        };
-        let rolled_back = abandoned(vec![
-            stored(2, "web:2", None),
-            stored(3, "web:1", Some(("Rollback", 1))),
-        ]);
-        assert_eq!(rolled_back, [(hash("web:2"), hash("web:1"))].into());
-        let undone = abandoned(vec![
-            stored(3, "web:1", Some(("Rollback", 1))),
-            stored(4, "web:2", Some(("Undo", 2))),
-        ]);
-        assert_eq!(undone, BTreeMap::new());
-    }
 }

@@ -11,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Resource, ResourceExt};
 use serde_json::Value;
 
+use super::abandoned::Abandoned;
 use super::actions::OF_TEMPLATE;
 use super::kind::{DAEMON_SET, DEPLOYMENT, STATEFUL_SET};
 use super::revisions::{self, REVISION};
@@ -97,6 +98,8 @@ pub struct Row {
     pub holds: Box<[Hold]>,
     /// The GitOps tool that owns the workload; None if no tool owns it.
     pub gitops: Option<GitOps>,
+    /// The revisions that a rollback or an undo replaced.
+    pub abandoned: Abandoned,
     /// The labels of the workload.
     pub labels: Labels,
     /// The time of its creation.
@@ -269,6 +272,7 @@ where
         paused: object.spec.get("paused").and_then(Value::as_bool) == Some(true),
         holds: holds.into(),
         gitops: gitops(&object.metadata, OF_TEMPLATE),
+        abandoned: Abandoned::of(object.annotations()),
         labels: Labels::of(object.labels()),
         created: created(&object.metadata),
         changes: annotation(labels::CHANGES)

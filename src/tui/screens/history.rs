@@ -20,6 +20,7 @@ use crate::subjects::service::Command;
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Compared, Effect, Place, Ticket};
 use crate::tui::filter::{Facts, Filter, Matcher};
+use crate::tui::from_keys;
 use crate::tui::model::{Level, ScreenRequest, Turn};
 use crate::tui::screens::matrix::pane::word;
 
@@ -252,6 +253,10 @@ impl History {
             Action::Back if !self.filter.is_empty() => self.filter = Filter::default(),
             Action::Back if !self.marked.is_empty() => self.marked.clear(),
             Action::MarkBad | Action::MarkGood => {
+                if let Some(why) = from_keys::not_for_workloads(action, &self.place.component) {
+                    turn.say(Level::Warning, why);
+                    return Handled::Yes;
+                }
                 let verdict = match action {
                     Action::MarkBad => Verdict::Bad,
                     _ => Verdict::Good,

@@ -157,7 +157,7 @@ fn workload(
             "A rollback restores {}; Kubernetes does not record whether it was healthy.",
             good.label
         ),
-        None => "No older revision with another template is stored.".to_owned(),
+        None => "There is no older revision that a rollback may restore.".to_owned(),
     };
     said.push((back, Role::Muted));
     said

@@ -6,6 +6,7 @@ use crate::api::audit::Action;
 use crate::api::release::Verdict;
 use crate::engine::apply::Applied;
 use crate::engine::plan::Change;
+use crate::engine::subject::Numbering;
 use crate::subjects::release_pin::collect::Collected;
 use crate::subjects::release_pin::marking::Marked;
 use crate::subjects::release_pin::repository::Committed;
@@ -26,6 +27,15 @@ pub struct Outcome {
     pub rolled_out: bool,
     /// The short id of the commit, if the target is a repository.
     pub commit: Option<String>,
+}
+
+/// Names the revision that a change made. The number of a change of a workload is not the number of its revision,
+/// which Kubernetes counts.
+fn revision(change: &Change, number: i64) -> String {
+    match change.subject.kind.numbering {
+        Numbering::Generation => format!(", revision {number}"),
+        Numbering::Annotation { .. } => String::new(),
+    }
 }
 
 impl Outcome {
@@ -58,13 +68,14 @@ impl Outcome {
                             let already = already(prepared).to_lowercase();
                             (true, format!("{place}: {already}"))
                         }
-                        Ok(Applied::Done(revision)) => {
-                            (true, format!("{changed}, revision {revision}"))
+                        Ok(Applied::Done(number)) => {
+                            (true, format!("{changed}{}", revision(change, *number)))
                         }
-                        Ok(Applied::Unrecorded(revision, why)) => (
+                        Ok(Applied::Unrecorded(number, why)) => (
                             true,
                             format!(
-                                "{changed}, revision {revision}; its audit entry is not written yet, the next change writes it: {why}"
+                                "{changed}{}; its audit entry is not written yet, the next change writes it: {why}",
+                                revision(change, *number)
                             ),
                         ),
                         Ok(Applied::Superseded { by, .. }) => {
