@@ -17,7 +17,7 @@ use crate::api::audit::ContentRef;
 use crate::connect::Repository;
 use crate::engine::diff;
 use crate::engine::world::{Key, World};
-use crate::subjects::release_pin::READ_BY_MOVES;
+use crate::subjects::release_pin::READ_BY_CHANGES;
 use crate::subjects::release_pin::preview::{PreviewError, Stage, objects};
 use crate::subjects::release_pin::repository::{self, Checked, Content, Promotion};
 use crate::subjects::release_pin::rows::Pin;
@@ -123,7 +123,7 @@ pub async fn run(
     };
     let read = repository.whole().await;
     read.map_err(|error| Error::new(Exit::Failed, error.to_string()))?;
-    let feed = live_everywhere(&connection, options, &READ_BY_MOVES).await?;
+    let feed = live_everywhere(&connection, options, &READ_BY_CHANGES).await?;
     let base = arguments.base.as_deref();
     let base = base.map(|base| went_apart(&repository, base)).transpose()?;
     let content = Content::fetch(&connection.client).await?;

@@ -200,7 +200,7 @@ impl From<&NotCommitted> for Error {
             NotCommitted::ReadOnly(_) => Exit::NotAllowed,
             NotCommitted::Propose(_) | NotCommitted::Pending(_) => Exit::Refused,
             NotCommitted::Stale(_) | NotCommitted::Behind { .. } => Exit::Conflict,
-            NotCommitted::Unfounded(unfounded) => match unfounded.is_elsewhere() {
+            NotCommitted::BrokenFact(broken) => match broken.is_elsewhere() {
                 true => Exit::Conflict,
                 false => Exit::Refused,
             },

@@ -32,7 +32,7 @@ use crate::engine::diff;
 use crate::engine::plan::{Asked, Plan};
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source, World};
-use crate::subjects::release_pin::READ_BY_MOVES;
+use crate::subjects::release_pin::READ_BY_CHANGES;
 use crate::subjects::release_pin::actions::deploy::{self, Deploy};
 use crate::subjects::release_pin::actions::release as release_action;
 use crate::subjects::release_pin::catalog::{Catalog, CatalogError};
@@ -120,7 +120,7 @@ impl Shared {
         self.types.until_listed().await;
         self.addons.until_listed().await;
         self.workloads.until_listed().await;
-        let live = |world: &World| world.are_live(&READ_BY_MOVES);
+        let live = |world: &World| world.are_live(&READ_BY_CHANGES);
         self.base.feed().when(live).await;
     }
 

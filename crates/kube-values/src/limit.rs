@@ -41,12 +41,12 @@ pub struct Count {
 
 impl Count {
     /// Returns the smallest allowed count if `count` is below it; None if `count` is large enough.
-    pub fn above(&self, count: usize) -> Option<u64> {
+    pub fn too_few(&self, count: usize) -> Option<u64> {
         self.least.filter(|&least| (count as u64) < least)
     }
 
     /// Returns the largest allowed count if `count` is above it; None if `count` is small enough.
-    pub fn below(&self, count: usize) -> Option<u64> {
+    pub fn too_many(&self, count: usize) -> Option<u64> {
         self.most.filter(|&most| count as u64 > most)
     }
 }
@@ -133,9 +133,9 @@ mod tests {
             least: Some(1),
             most: Some(2),
         };
-        assert_eq!((count.above(0), count.below(0)), (Some(1), None));
-        assert_eq!((count.above(2), count.below(2)), (None, None));
-        assert_eq!((count.above(3), count.below(3)), (None, Some(2)));
+        assert_eq!((count.too_few(0), count.too_many(0)), (Some(1), None));
+        assert_eq!((count.too_few(2), count.too_many(2)), (None, None));
+        assert_eq!((count.too_few(3), count.too_many(3)), (None, Some(2)));
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::engine::plan::{Asked, Plan};
 use crate::engine::world::feed::Feed;
 use crate::engine::world::{Key, World};
 use crate::resolve::git::Git;
-use crate::subjects::release_pin::READ_BY_MOVES;
+use crate::subjects::release_pin::READ_BY_CHANGES;
 use crate::subjects::release_pin::actions::pin::{PinHold, Unpin};
 use crate::subjects::release_pin::actions::promote::Promote;
 use crate::subjects::release_pin::actions::rollback::Target;
@@ -92,7 +92,7 @@ impl<'a> Session<'a> {
         )
         .await?;
         let server = Server::ask(&connection, say).await?;
-        let feed = live(&connection, options, &READ_BY_MOVES).await?;
+        let feed = live(&connection, options, &READ_BY_CHANGES).await?;
         let asked = server.asked(&connection, changes.reason.clone());
         Ok(Session {
             connection,

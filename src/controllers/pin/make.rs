@@ -31,7 +31,7 @@ use crate::subjects::release_pin::actions::release as release_action;
 
 /// The inputs of a RenderedRelease; equal inputs give an equal RenderedRelease.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Basis {
+pub(super) struct RenderInputs {
     /// The uid of the ReleasePin, which owns the RenderedRelease.
     pin: String,
     /// The uid of the release, whose content never changes.
@@ -52,7 +52,7 @@ fn is_by_git(spec: &ReleaseSpec) -> bool {
 /// The result of a render, and the RenderedRelease that it was written to.
 #[derive(Clone, Debug)]
 pub(super) struct Made {
-    pub(super) basis: Basis,
+    pub(super) inputs: RenderInputs,
     pub(super) snapshot: String,
     pub(super) resources: usize,
     pub(super) warnings: Vec<String>,
@@ -92,9 +92,9 @@ impl Work<'_> {
     /// Renders and writes the RenderedRelease, unless an earlier reconcile did so with the same inputs.
     pub(super) async fn make(&self) -> Result<Arc<Made>, Trouble> {
         let uid = self.release_uid().await?;
-        let basis = self.basis(&uid);
+        let inputs = self.inputs(&uid);
         if let Some(made) = self.shared.made(self.key)
-            && made.basis == basis
+            && made.inputs == inputs
             && made.stands(self.row.as_ref())
         {
             return Ok(made);
@@ -135,7 +135,7 @@ impl Work<'_> {
         let (rendered, hash, uid, generation) = rendered?;
         warnings.extend(rendered.warnings.iter().map(ToString::to_string));
         let made = Arc::new(Made {
-            basis,
+            inputs,
             snapshot: snapshot.name,
             resources: rendered.resources.len(),
             warnings,
@@ -163,7 +163,7 @@ impl Work<'_> {
         }
         // If this process rendered the ReleasePin without settings, no settings are lost.
         let had_none = match self.shared.made(self.key) {
-            Some(made) => made.basis.settings.is_empty(),
+            Some(made) => made.inputs.settings.is_empty(),
             None => self.row.is_none(),
         };
         if !self.settings.is_empty() || had_none {
@@ -186,7 +186,7 @@ impl Work<'_> {
         Key::new(&self.key.namespace, name)
     }
 
-    fn basis(&self, release: &str) -> Basis {
+    fn inputs(&self, release: &str) -> RenderInputs {
         let identity = |object: &dyn Fn() -> (Option<String>, Option<i64>)| {
             let (uid, generation) = object();
             (uid.unwrap_or_default(), generation.unwrap_or_default())
@@ -196,7 +196,7 @@ impl Work<'_> {
             .as_ref()
             .map(|environment| identity(&|| (environment.uid(), environment.metadata.generation)));
         let settings = self.settings.iter();
-        Basis {
+        RenderInputs {
             pin: self.pin.uid().unwrap_or_default(),
             release: release.to_owned(),
             environment,

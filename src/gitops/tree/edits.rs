@@ -16,7 +16,7 @@ use crate::text;
 
 /// A wanted change of one object.
 #[derive(Clone, Debug)]
-pub enum Wish {
+pub enum ObjectEdit {
     /// A document gets new content.
     Set {
         /// The place of the document.
@@ -142,19 +142,19 @@ impl Tree {
     }
 
     /// Computes the edits of the files for the wanted changes, without writing anything.
-    pub fn edits(&self, wishes: &[Wish]) -> Result<Vec<FileEdit>, EditsError> {
+    pub fn edits(&self, edits: &[ObjectEdit]) -> Result<Vec<FileEdit>, EditsError> {
         let mut files: BTreeMap<String, Editing> = BTreeMap::new();
         let mut removed: Vec<&Place> = Vec::new();
         let index = self.index();
-        for wish in wishes {
-            match wish {
-                Wish::Set { place, document } => {
+        for edit in edits {
+            match edit {
+                ObjectEdit::Set { place, document } => {
                     self.is_there_once(&index, place)?;
                     let file = self.editing(&mut files, &place.path)?;
                     let text = file.now.take().unwrap_or_default();
                     file.now = Some(with_object(place, &text, document)?);
                 }
-                Wish::New { resource, document } => {
+                ObjectEdit::New { resource, document } => {
                     let path = self.new_file(resource, document)?;
                     let no_place = |why: String| EditsError::NoPlace {
                         kind: document["kind"].as_str().unwrap_or_default().to_owned(),
@@ -177,7 +177,7 @@ impl Tree {
                         }
                     });
                 }
-                Wish::Remove { place } => removed.push(place),
+                ObjectEdit::Remove { place } => removed.push(place),
             }
         }
         // The documents are removed from the last to the first, so that the indexes of the remaining ones stay

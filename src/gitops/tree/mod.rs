@@ -53,7 +53,7 @@ use crate::git::{GitError, WorkTree};
 use crate::{api, text};
 pub use between::{Between, Noted, Sides, between};
 pub use committed::{CommittedPin, CommittedPins, committed_pins};
-pub use edits::{EditsError, Wish};
+pub use edits::{EditsError, ObjectEdit};
 pub use files::is_manifest;
 use index::Index;
 pub use index::LeftOutPin;

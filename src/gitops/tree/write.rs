@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::identity::ENTRIES;
 use super::sync::is_in_files;
-use super::{Tree, TreeError, Wish};
+use super::{ObjectEdit, Tree, TreeError};
 use crate::api::labels;
 use crate::git::GitError;
 use crate::git::commit::FileEdit;
@@ -153,11 +153,11 @@ impl Tree {
         {
             meta.remove("namespace");
         }
-        let wish = Wish::New {
+        let edit = ObjectEdit::New {
             resource: resource.storage.to_string(),
             document,
         };
-        let edits = self.write_files(shared, resource, name, &[wish]).await?;
+        let edits = self.write_files(shared, resource, name, &[edit]).await?;
         if let Some(row) = shared.store().get(&key).await? {
             return Ok(row.revision);
         }
@@ -196,7 +196,7 @@ impl Tree {
         if before == after {
             return Ok(row.revision);
         }
-        let wish = || {
+        let edit = || {
             let place = self.place(&resource.storage, namespace, name);
             let place = place.ok_or_else(|| refused(resource, name, "no file contains it"))?;
             let mut document = self
@@ -207,10 +207,10 @@ impl Tree {
             {
                 carry(own, before, after);
             }
-            Ok(Wish::Set { place, document })
+            Ok(ObjectEdit::Set { place, document })
         };
-        let wish = wish().map_err(NotStored::Failed)?;
-        let written = self.write_files(shared, resource, name, &[wish]).await;
+        let edit = edit().map_err(NotStored::Failed)?;
+        let written = self.write_files(shared, resource, name, &[edit]).await;
         written.map_err(NotStored::Failed)?;
         let row = shared.store().get(&key).await?;
         row.map(|row| row.revision).ok_or(NotStored::Conflict)
@@ -234,8 +234,8 @@ impl Tree {
         let place = self.place(&resource.storage, namespace, name);
         let place = place
             .ok_or_else(|| NotStored::Failed(refused(resource, name, "no file contains it")))?;
-        let wish = Wish::Remove { place };
-        let written = self.write_files(shared, resource, name, &[wish]).await;
+        let edit = ObjectEdit::Remove { place };
+        let written = self.write_files(shared, resource, name, &[edit]).await;
         written.map_err(NotStored::Failed)?;
         Ok(shared.store().newest().await?)
     }
@@ -246,9 +246,9 @@ impl Tree {
         shared: &Shared,
         resource: &Resource,
         name: &str,
-        wishes: &[Wish],
+        edits: &[ObjectEdit],
     ) -> Result<Vec<FileEdit>, Failure> {
-        let edits = self.edits(wishes).map_err(|error| match error.hint() {
+        let edits = self.edits(edits).map_err(|error| match error.hint() {
             Some(hint) => refused(resource, name, format!("{error}; {hint}")),
             None => refused(resource, name, error),
         })?;

@@ -305,8 +305,8 @@ fn broken(rule: &Rule, value: &Value) -> Option<String> {
 }
 
 fn counted(limits: &Count, count: usize, what: &str) -> Option<String> {
-    let too_few = limits.above(count).map(|least| ("at least", least));
-    let (words, limit) = too_few.or_else(|| Some(("at most", limits.below(count)?)))?;
+    let too_few = limits.too_few(count).map(|least| ("at least", least));
+    let (words, limit) = too_few.or_else(|| Some(("at most", limits.too_many(count)?)))?;
     let plural = if count == 1 { "" } else { "s" };
     Some(format!(
         "has {count} {what}{plural}; expected {words} {limit}"

@@ -29,4 +29,4 @@ pub mod tables;
 #[cfg(test)]
 mod tests;
 
-pub use tables::{READ_BY_GC, READ_BY_MOVES, watches};
+pub use tables::{READ_BY_CHANGES, READ_BY_GC, watches};

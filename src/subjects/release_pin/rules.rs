@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::READ_BY_MOVES;
+use super::READ_BY_CHANGES;
 use super::facts::PinFact;
 pub use super::refusal::{MarkedBad, Refusal, Step, UNREADY_ANYWAY};
 use crate::api::environment::{DeploymentPipelineSpec, EnvironmentSpec, PipelineFault};
@@ -53,7 +53,7 @@ impl<'w> Rules<'w> {
 
     /// Checks that the watches of the kinds that the rules read are up to date.
     pub(super) fn current(&self) -> Result<(), Refusal> {
-        READ_BY_MOVES
+        READ_BY_CHANGES
             .iter()
             .try_for_each(|source| self.live(*source))
     }

@@ -23,7 +23,7 @@ impl Source {
 }
 
 /// The kinds that the planners of ReleasePin changes read. Only gc reads snapshots too.
-pub const READ_BY_MOVES: [Source; 4] = [
+pub const READ_BY_CHANGES: [Source; 4] = [
     Source::RELEASE_PINS,
     Source::RELEASES,
     Source::ENVIRONMENTS,

@@ -14,7 +14,7 @@ use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::planner::{ActionPlan, Order};
 use crate::subjects::release_pin::repository::BeforePlan;
 use crate::subjects::release_pin::rules::Refusal;
-use crate::subjects::release_pin::{READ_BY_GC, READ_BY_MOVES, kind, marking};
+use crate::subjects::release_pin::{READ_BY_CHANGES, READ_BY_GC, kind, marking};
 use crate::text::quoted;
 
 /// An action that a user requests.
@@ -55,7 +55,7 @@ impl Command {
             // An order on subjects that are named with their kind is planned from the server, not
             // from the read model.
             Self::Change(order) if named::is_named(order) => &[],
-            Self::Change(_) | Self::Mark(_) => &READ_BY_MOVES,
+            Self::Change(_) | Self::Mark(_) => &READ_BY_CHANGES,
             Self::Collect(_) => &READ_BY_GC,
         }
     }

@@ -11,7 +11,7 @@ use crate::subjects::release_pin::actions::pin::{self, PinHold};
 use crate::subjects::release_pin::fixture::{self, marked_bad, release};
 use crate::subjects::release_pin::planner::ActionPlan;
 use crate::subjects::release_pin::repository::BeforePlan;
-use crate::subjects::release_pin::{READ_BY_GC, READ_BY_MOVES};
+use crate::subjects::release_pin::{READ_BY_CHANGES, READ_BY_GC};
 
 /// A shop with a cart in every environment, with five releases of which one is marked bad.
 fn shop() -> World {
@@ -169,7 +169,7 @@ fn a_command_names_the_kinds_that_it_reads() {
         verdict: Verdict::Bad,
     });
     let collect = Command::Collect(Gc::default());
-    for (command, reads) in [(mark, &READ_BY_MOVES[..]), (collect, &READ_BY_GC[..])] {
+    for (command, reads) in [(mark, &READ_BY_CHANGES[..]), (collect, &READ_BY_GC[..])] {
         assert_eq!(command.reads(), reads);
         assert_eq!(command.before_plan(), BeforePlan::Fetch);
         assert_eq!(command.place(), None);

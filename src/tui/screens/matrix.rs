@@ -18,7 +18,7 @@ use super::Handled;
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source, World};
 use crate::subjects;
-use crate::subjects::release_pin::READ_BY_MOVES;
+use crate::subjects::release_pin::READ_BY_CHANGES;
 use crate::subjects::release_pin::matrix::Columns;
 use crate::subjects::release_pin::past::Recorded;
 use crate::subjects::release_pin::revisions::Made;
@@ -265,7 +265,7 @@ impl State {
             self.column = column;
         }
         // Before all lists are loaded, a worse cell may still arrive.
-        self.placed = world.are_known(&READ_BY_MOVES) && roster.selected().is_some();
+        self.placed = world.are_known(&READ_BY_CHANGES) && roster.selected().is_some();
     }
 
     /// Highlights the ReleasePins that just changed, and shows a notice about changes by others.

@@ -124,11 +124,11 @@ impl Parameters {
 
     fn colours(&mut self, from: Look, to: Look) {
         if from.fg != to.fg {
-            let parameter = colour(to.fg, TargetInfo::Text);
+            let parameter = colour(to.fg, Layer::Text);
             self.push(&parameter);
         }
         if from.bg != to.bg {
-            let parameter = colour(to.bg, TargetInfo::Behind);
+            let parameter = colour(to.bg, Layer::Behind);
             self.push(&parameter);
         }
         if from.line != to.line {
@@ -139,13 +139,13 @@ impl Parameters {
 }
 
 #[derive(Clone, Copy)]
-enum TargetInfo {
+enum Layer {
     Text = 30,
     Behind = 40,
 }
 
-fn colour(colour: Color, target_info: TargetInfo) -> String {
-    let base = target_info as u16;
+fn colour(colour: Color, layer: Layer) -> String {
+    let base = layer as u16;
     match colour {
         Color::Rgb(red, green, blue) => format!("{};2;{red};{green};{blue}", base + 8),
         Color::Reset => (base + 9).to_string(),

@@ -145,17 +145,17 @@ impl Theme {
 
     /// Returns the style of text on a background role, such as a glyph on a selected row. The text keeps its
     /// colour on this background; with few colours, the background role replaces the whole style.
-    pub fn on(&self, target_info: Role, role: Role) -> Style {
+    pub fn on(&self, background: Role, role: Role) -> Style {
         let paper = self.style(Role::Text).bg;
-        let (target_info, mut role) = (self.style(target_info), self.style(role));
+        let (background, mut role) = (self.style(background), self.style(role));
         if self.depth <= Depth::Ansi16 {
-            return role.patch(target_info);
+            return role.patch(background);
         }
         // A badge keeps its own background; the background of the whole screen is not a badge. The terminal's
         // default text colour is dropped, because it may not be readable on another background.
         role.bg = role.bg.filter(|bg| Some(*bg) != paper);
         role.fg = role.fg.filter(|fg| *fg != Color::Reset);
-        target_info.patch(role)
+        background.patch(role)
     }
 
     /// Reduces the colours to those of a terminal.

@@ -64,22 +64,22 @@ fn everything_that_is_read_has_contrast_enough() {
     ] {
         let theme = theme(name);
         let mut low = Vec::new();
-        let mut check = |what: String, style: Style, target_info: [u8; 3]| {
-            let target_info = style.bg.and_then(channels).unwrap_or(target_info);
+        let mut check = |what: String, style: Style, background: [u8; 3]| {
+            let background = style.bg.and_then(channels).unwrap_or(background);
             if let Some(ink) = style.fg.and_then(channels) {
-                let found = contrast(ink, target_info);
+                let found = contrast(ink, background);
                 if found < enough {
                     low.push(format!("{what}: {found:.2}"));
                 }
             }
         };
         for (word, role) in Role::WORDS {
-            for target_info in grounds {
+            for background in grounds {
                 if !LINES.contains(&role) {
                     check(
-                        format!("{word} on {target_info}"),
+                        format!("{word} on {background}"),
                         theme.style(role),
-                        rgb(target_info),
+                        rgb(background),
                     );
                 }
             }
@@ -96,9 +96,9 @@ fn everything_that_is_read_has_contrast_enough() {
         }
         assert_eq!(low, [""; 0], "{name}");
         // A selected row is visible.
-        let target_info = theme.style(Role::Selection).bg.and_then(channels).unwrap();
+        let background = theme.style(Role::Selection).bg.and_then(channels).unwrap();
         for paper in grounds {
-            let seen = Oklab::of(target_info).distance(Oklab::of(rgb(paper)));
+            let seen = Oklab::of(background).distance(Oklab::of(rgb(paper)));
             assert!(seen > 0.04, "{name}: the selection on {paper}: {seen:.3}");
         }
     }
@@ -213,9 +213,9 @@ fn without_colour_attributes_tell_health_and_selection_apart() {
     let mut looks: Vec<Modifier> = Vec::new();
     for role in health {
         looks.push(mono.style(role).add_modifier);
-        for target_info in [Role::Selection, Role::SelectionUnfocused] {
-            let on = mono.on(target_info, role).add_modifier;
-            assert!(on.contains(mono.style(target_info).add_modifier));
+        for background in [Role::Selection, Role::SelectionUnfocused] {
+            let on = mono.on(background, role).add_modifier;
+            assert!(on.contains(mono.style(background).add_modifier));
         }
         looks.push(mono.on(Role::Selection, role).add_modifier);
     }

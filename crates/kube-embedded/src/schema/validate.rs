@@ -207,13 +207,13 @@ fn one_of_values(rules: &Rules, value: &Value, path: &Place<'_>, outcome: &mut O
 
 fn string(rules: &Rules, text: &str, path: &Place<'_>) -> Option<FieldError> {
     let length = text.chars().count();
-    if let Some(most) = rules.length.below(length) {
+    if let Some(most) = rules.length.too_many(length) {
         let bytes = if most == 1 { "byte" } else { "bytes" };
         let message = format!("Too long: may not be more than {most} {bytes}");
         return Some(FieldError::new(path, Reason::FieldValueTooLong, message));
     }
     let value = || Value::from(text);
-    if let Some(least) = rules.length.above(length) {
+    if let Some(least) = rules.length.too_few(length) {
         let detail = format!("{path} in body should be at least {least} chars long");
         return Some(FieldError::invalid(path, &value(), &detail));
     }
@@ -315,11 +315,11 @@ fn list(
         outcome.merge(check(ty.items(), item, before, &place));
     }
     let size = items.len();
-    if let Some(least) = rules.items.above(size) {
+    if let Some(least) = rules.items.too_few(size) {
         let detail = format!("{path} in body should have at least {least} items");
         outcome.add(FieldError::invalid(path, &Value::from(size), &detail));
     }
-    if let Some(most) = rules.items.below(size) {
+    if let Some(most) = rules.items.too_many(size) {
         outcome.add(FieldError::too_many(path, size, most));
     }
     let mut seen = HashSet::new();
@@ -355,11 +355,11 @@ fn object(
 ) {
     let rules = &node.rules;
     let size = map.len();
-    if let Some(least) = rules.properties.above(size) {
+    if let Some(least) = rules.properties.too_few(size) {
         let detail = format!("{path} in body should have at least {least} properties");
         outcome.add(FieldError::invalid(path, &Value::from(size), &detail));
     }
-    if let Some(most) = rules.properties.below(size) {
+    if let Some(most) = rules.properties.too_many(size) {
         outcome.add(FieldError::too_many(path, size, most));
     }
     let before = |key: &str| old.and_then(|old| old.get(key));

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
 
-use super::{Collected, Proposal, ProposeError, Unfounded, propose};
+use super::{BrokenFact, Collected, Proposal, ProposeError, propose};
 use crate::api::ReleasePin;
 use crate::connect::{Connection, Repository};
 use crate::engine::apply;
@@ -101,7 +101,7 @@ pub enum NotCommitted {
     Stale(String),
     /// The branch does not have an object that the commit depends on.
     #[error(transparent)]
-    Unfounded(#[from] Unfounded),
+    BrokenFact(#[from] BrokenFact),
     /// The remote has commits that are not in the clone, so the push would be rejected.
     #[error("{remote} is {commits} {} ahead on {branch}, so nothing was changed", noun(*.commits))]
     Behind {
@@ -182,7 +182,7 @@ impl NotCommitted {
             Self::Commit(error) => error.hint(),
             Self::Push(error) => error.hint(),
             Self::Pending(pending) => Some(pending.hint()),
-            Self::Unfounded(unfounded) => Some(unfounded.hint()),
+            Self::BrokenFact(broken) => Some(broken.hint()),
             Self::Behind { way, .. } => Some(format!("{way}, then run the command again")),
             Self::Unseen(PushError::Unreachable { .. }) => {
                 Some("try again, or leave out --push and push the commit later".to_owned())

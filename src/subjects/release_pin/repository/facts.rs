@@ -20,7 +20,7 @@ use crate::text;
 /// The objects that the branch of a commit has to contain, and the releases that no ReleasePin on
 /// this branch may name.
 #[derive(Clone, Debug, Default)]
-pub struct Grounds {
+pub struct CommitFacts {
     /// Objects as in the files on disk, by path.
     said: Vec<(String, Value)>,
     /// Releases that no ReleasePin may name, by namespace and name.
@@ -31,7 +31,7 @@ pub struct Grounds {
 
 /// The branch lacks a fact of the commit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unfounded {
+pub enum BrokenFact {
     /// An object is not committed on the current branch.
     #[error("{what} in {path} is not committed")]
     Uncommitted {
@@ -77,7 +77,7 @@ fn on(branch: Option<&str>) -> String {
     }
 }
 
-impl Unfounded {
+impl BrokenFact {
     /// Returns the hint for the user.
     pub fn hint(&self) -> String {
         match self {
@@ -118,7 +118,7 @@ impl Unfounded {
     }
 }
 
-impl Grounds {
+impl CommitFacts {
     /// Returns the facts of a plan: the source ReleasePins of promotions, the named releases, and the
     /// ReleasePins that already have the desired state.
     pub(super) fn of_plan(tree: &Tree, plan: &Plan) -> Result<Self, EditsError> {
@@ -187,8 +187,8 @@ impl Grounds {
             }
             let (what, path) = (name(wanted), path.clone());
             return Err(match branch {
-                None => Unfounded::Uncommitted { what, path },
-                Some(branch) => Unfounded::Elsewhere {
+                None => BrokenFact::Uncommitted { what, path },
+                Some(branch) => BrokenFact::Elsewhere {
                     what,
                     path,
                     branch: branch.to_owned(),
@@ -207,7 +207,7 @@ impl Grounds {
         let branch = branch.map(str::to_owned);
         let mut pins = committed.pins.iter();
         if let Some((pin, release)) = pins.find_map(|pin| self.named(pin)) {
-            return Err(Unfounded::Named {
+            return Err(BrokenFact::Named {
                 pin,
                 release,
                 branch,
@@ -215,7 +215,7 @@ impl Grounds {
             .into());
         }
         match committed.unread.into_iter().next() {
-            Some(path) => Err(Unfounded::Unread { path, branch }.into()),
+            Some(path) => Err(BrokenFact::Unread { path, branch }.into()),
             None => Ok(()),
         }
     }

@@ -26,7 +26,7 @@ use crate::gitops::tree::{EditsError, blob_limits, mean_the_same};
 pub use check::{Checked, Promotion, check};
 pub use commits::{BeforePlan, Commits, Committed, NotCommitted, Pushed};
 pub use content::Content;
-pub use facts::{Grounds, Unfounded};
+pub use facts::{BrokenFact, CommitFacts};
 pub use propose::{Collected, collection, marking, plan, release};
 pub use sources::{NoReference, Sourced, references, sources, uncommitted};
 pub use verify::verify;
@@ -41,7 +41,7 @@ pub struct Proposal {
     /// The edited files.
     pub edits: Vec<FileEdit>,
     /// The facts that the branch of the commit has to contain.
-    pub facts: Grounds,
+    pub facts: CommitFacts,
     /// Warnings for the user.
     pub warnings: Vec<String>,
 }

@@ -5,13 +5,13 @@ use kube::ResourceExt;
 use kube::core::Resource;
 use serde_json::{Value, json};
 
-use super::{Grounds, Proposal, ProposeError, message};
+use super::{CommitFacts, Proposal, ProposeError, message};
 use crate::api::audit::Action;
 use crate::api::pin::Hold;
 use crate::api::release::{Mark, Verdict};
 use crate::api::{Release, labels};
 use crate::engine::plan::{Change, Plan};
-use crate::gitops::tree::{EditsError, Place, Trailers, Tree, Wish};
+use crate::gitops::tree::{EditsError, ObjectEdit, Place, Trailers, Tree};
 use crate::subjects::release_pin::actions::gc::{Candidate, Collection};
 use crate::subjects::release_pin::actions::mark::Marking;
 
@@ -22,14 +22,14 @@ pub(super) const RELEASES: &str = "openchoreo.dev/releases";
 
 /// Builds the commit of a plan, with the release that it needs and that does not exist yet.
 pub fn plan(tree: &Tree, plan: &Plan, unmade: Option<&Release>) -> Result<Proposal, ProposeError> {
-    let mut wishes = Vec::new();
+    let mut edits = Vec::new();
     let mut warnings = Vec::new();
     if let Some(release) = unmade {
-        wishes.push(new(tree, RELEASES, document(release), &mut warnings)?);
+        edits.push(new(tree, RELEASES, document(release), &mut warnings)?);
     }
     for change in plan.changes.iter().filter(|change| !change.unchanged) {
         let place = tree.place(PINS, &change.key().namespace, &change.key().name);
-        wishes.push(match place {
+        edits.push(match place {
             Some(place) => moved(tree, place, change)?,
             None => new(tree, PINS, created(change), &mut warnings)?,
         });
@@ -37,14 +37,14 @@ pub fn plan(tree: &Tree, plan: &Plan, unmade: Option<&Release>) -> Result<Propos
     Ok(Proposal {
         operation: plan.operation.clone(),
         message: message::of_plan(plan),
-        edits: tree.edits(&wishes)?,
-        facts: Grounds::of_plan(tree, plan)?,
+        edits: tree.edits(&edits)?,
+        facts: CommitFacts::of_plan(tree, plan)?,
         warnings,
     })
 }
 
 /// Returns the subject's document with the change; all other content stays.
-fn moved(tree: &Tree, place: Place, change: &Change) -> Result<Wish, ProposeError> {
+fn moved(tree: &Tree, place: Place, change: &Change) -> Result<ObjectEdit, ProposeError> {
     let mut document = tree.document(&place)?;
     // If no hold changes, the holds keep every byte of the file.
     let fields = match change.holds == change.holds_before {
@@ -60,7 +60,7 @@ fn moved(tree: &Tree, place: Place, change: &Change) -> Result<Wish, ProposeErro
             field.write(&mut document);
         }
     }
-    Ok(Wish::Set { place, document })
+    Ok(ObjectEdit::Set { place, document })
 }
 
 /// Returns the wanted value. A hold that means the same as before keeps the form of the file,
@@ -105,7 +105,7 @@ fn new(
     resource: &str,
     mut document: Value,
     warnings: &mut Vec<String>,
-) -> Result<Wish, ProposeError> {
+) -> Result<ObjectEdit, ProposeError> {
     let namespace = document["metadata"]["namespace"]
         .as_str()
         .map(str::to_owned);
@@ -123,7 +123,7 @@ fn new(
             "{path} is new and {beside} does not name it: add it to its resources"
         ));
     }
-    Ok(Wish::New {
+    Ok(ObjectEdit::New {
         resource: resource.to_owned(),
         document,
     })
@@ -137,7 +137,7 @@ pub fn release(
     reason: Option<&str>,
 ) -> Result<Proposal, ProposeError> {
     let mut warnings = Vec::new();
-    let wish = new(tree, RELEASES, document(release), &mut warnings)?;
+    let edit = new(tree, RELEASES, document(release), &mut warnings)?;
     let name = release.name_any();
     let trailers = [
         (Trailers::OPERATION, operation.to_owned()),
@@ -148,8 +148,8 @@ pub fn release(
     Ok(Proposal {
         operation: operation.to_owned(),
         message: message::message(&format!("release {name}"), reason, &trailers),
-        edits: tree.edits(&[wish])?,
-        facts: Grounds::default(),
+        edits: tree.edits(&[edit])?,
+        facts: CommitFacts::default(),
         warnings,
     })
 }
@@ -191,8 +191,8 @@ pub fn marking(tree: &Tree, marking: &Marking) -> Result<Proposal, ProposeError>
             marking.reason.as_deref(),
             &trailers,
         ),
-        edits: tree.edits(&[Wish::Set { place, document }])?,
-        facts: Grounds::default(),
+        edits: tree.edits(&[ObjectEdit::Set { place, document }])?,
+        facts: CommitFacts::default(),
         warnings: Vec::new(),
     })
 }
@@ -219,7 +219,7 @@ pub(super) fn all_is_read(tree: &Tree) -> Result<(), ProposeError> {
 /// Builds the commit of a collection.
 pub fn collection<'c>(tree: &Tree, plan: &'c Collection) -> Result<Collected<'c>, ProposeError> {
     all_is_read(tree)?;
-    let mut wishes = Vec::new();
+    let mut edits = Vec::new();
     let (mut going, mut warnings) = (Vec::new(), Vec::new());
     let places = tree.places(RELEASES);
     let named = tree.named_by_kustomizations();
@@ -233,7 +233,7 @@ pub fn collection<'c>(tree: &Tree, plan: &'c Collection) -> Result<Collected<'c>
                 place.path
             )),
             Some(place) => {
-                wishes.push(Wish::Remove {
+                edits.push(ObjectEdit::Remove {
                     place: place.clone(),
                 });
                 going.push(candidate);
@@ -260,8 +260,8 @@ pub fn collection<'c>(tree: &Tree, plan: &'c Collection) -> Result<Collected<'c>
         proposal: Proposal {
             operation: plan.operation.clone(),
             message: message::message(&subject, plan.reason.as_deref(), &trailers),
-            edits: tree.edits(&wishes)?,
-            facts: Grounds::of_collection(tree, &going),
+            edits: tree.edits(&edits)?,
+            facts: CommitFacts::of_collection(tree, &going),
             warnings,
         },
         going,
