@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bowline::api::names;
-use bowline::api::pin::ReleasePin;
+use bowline::api::openchoreo::pin::ReleasePin;
 use futures::StreamExt;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams};

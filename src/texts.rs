@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::{Arg, Command};
 use serde_json::Value;
 
-use crate::api::environment::PipelineFault;
+use crate::api::openchoreo::environment::PipelineFault;
 use crate::controllers::metrics::Metrics;
 use crate::engine::apply::ApplyError;
 use crate::engine::claim::ClaimError;

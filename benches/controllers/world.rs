@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bowline::api::pin::ReleasePin;
+use bowline::api::openchoreo::pin::ReleasePin;
 use bowline::api::{labels, names};
 use bowline::engine::audit::AuditWriter;
 use bowline::engine::subject::dynamic;

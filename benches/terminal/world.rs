@@ -1,6 +1,6 @@
 //! Writes many ReleasePins and releases of a given size directly to an API, in the form that bowline stores.
 
-use bowline::api::pin::ReleasePin;
+use bowline::api::openchoreo::pin::ReleasePin;
 use bowline::api::{Release, labels, names};
 use bowline::subjects::release_pin::actions::release::{Source, plain_spec, release};
 use bowline::subjects::release_pin::catalog::Catalog;

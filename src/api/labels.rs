@@ -37,9 +37,9 @@ pub const SIZE: &str = "bowline.dev/size";
 pub const IMAGES: &str = "bowline.dev/images";
 /// Annotation: the version of a Release as the user wrote it.
 pub const VERSION_TEXT: &str = "bowline.dev/version";
-/// Annotation: the mark of a Release as bad or good, with user and reason ([`crate::api::release::Mark`]).
+/// Annotation: the mark of a Release as bad or good, with user and reason ([`crate::api::openchoreo::release::Mark`]).
 pub const MARK: &str = "bowline.dev/mark";
-/// Annotation: the time and the operation of the claim on a Release ([`crate::api::release::Claim`]).
+/// Annotation: the time and the operation of the claim on a Release ([`crate::api::openchoreo::release::Claim`]).
 pub const CLAIMED_AT: &str = "bowline.dev/claimed-at";
 /// Annotation: the operation that is about to delete a Release, so that a later process records the deletion
 /// under the same operation.
@@ -54,7 +54,7 @@ pub const REFERENCES_HASH: &str = "bowline.dev/references-hash";
 pub const RENDERED_HASH: &str = "bowline.dev/rendered-hash";
 /// Annotation on a ReleasePin: the user of the last change of its spec, as the API server stamped it.
 pub const CHANGED_BY: &str = "bowline.dev/changed-by";
-/// Annotation on a ReleasePin: the operation that changed its spec last ([`crate::api::pin::Operation`]).
+/// Annotation on a ReleasePin: the operation that changed its spec last ([`crate::api::openchoreo::pin::Operation`]).
 pub const OPERATION: &str = "bowline.dev/operation";
 /// Annotation on a ReleasePin: the hash of its newest AuditEntry at the last change of its spec.
 pub const AUDIT_HEAD: &str = "bowline.dev/audit-head";

@@ -2,19 +2,19 @@
 //!
 //! | kind | group | short | module |
 //! |------|-------|-------|--------|
-//! | [`Component`] | openchoreo.dev/v1alpha1 | comp | [`component`] |
-//! | [`ComponentTypeDefinition`] | openchoreo.dev/v1alpha1 | ctd | [`component`] |
-//! | [`Addon`] | openchoreo.dev/v1alpha1 | | [`component`] |
-//! | [`Workload`] | openchoreo.dev/v1alpha1 | wl | [`component`] |
-//! | [`EnvSettings`] | openchoreo.dev/v1alpha1 | | [`settings`] |
-//! | [`Release`] | openchoreo.dev/v1alpha1 | rel | [`release`] |
-//! | [`ReleasePin`] | openchoreo.dev/v1alpha1 | pin | [`pin`] |
-//! | [`ComponentEnvSnapshot`] | openchoreo.dev/v1alpha1 | ces | [`snapshot`] |
-//! | [`Environment`] | openchoreo.dev/v1alpha1 | env | [`environment`] |
-//! | [`DataPlane`] | openchoreo.dev/v1alpha1 | dp | [`environment`] |
-//! | [`DeploymentPipeline`] | openchoreo.dev/v1alpha1 | deppipe | [`environment`] |
-//! | [`RenderedRelease`], kind Release | core.choreo.dev/v1 | rr, renderedrelease | [`rendered`] |
-//! | [`AuditEntry`] | bowline.dev/v1alpha1 | audit | [`audit`] |
+//! | [`Component`] | openchoreo.dev/v1alpha1 | comp | [`openchoreo::component`] |
+//! | [`ComponentTypeDefinition`] | openchoreo.dev/v1alpha1 | ctd | [`openchoreo::component`] |
+//! | [`Addon`] | openchoreo.dev/v1alpha1 | | [`openchoreo::component`] |
+//! | [`Workload`] | openchoreo.dev/v1alpha1 | wl | [`openchoreo::component`] |
+//! | [`EnvSettings`] | openchoreo.dev/v1alpha1 | | [`openchoreo::settings`] |
+//! | [`Release`] | openchoreo.dev/v1alpha1 | rel | [`openchoreo::release`] |
+//! | [`ReleasePin`] | openchoreo.dev/v1alpha1 | pin | [`openchoreo::pin`] |
+//! | [`ComponentEnvSnapshot`] | openchoreo.dev/v1alpha1 | ces | [`openchoreo::snapshot`] |
+//! | [`Environment`] | openchoreo.dev/v1alpha1 | env | [`openchoreo::environment`] |
+//! | [`DataPlane`] | openchoreo.dev/v1alpha1 | dp | [`openchoreo::environment`] |
+//! | [`DeploymentPipeline`] | openchoreo.dev/v1alpha1 | deppipe | [`openchoreo::environment`] |
+//! | [`RenderedRelease`], kind Release | core.choreo.dev/v1 | rr, renderedrelease | [`choreo::rendered`] |
+//! | [`AuditEntry`] | bowline.dev/v1alpha1 | audit | [`bowline::audit`] |
 //!
 //! All are namespaced and in the category `bowline`. `T::crd()` is the raw output of the derive; [`crds`]
 //! returns the CRDs for an API server. [`policies`] contains the rules that a CRD cannot express (labels,
@@ -26,40 +26,34 @@
 )]
 
 pub mod annotation;
-pub mod audit;
+pub mod bowline;
 pub mod builtin;
-pub mod component;
+pub mod choreo;
 pub mod condition;
-pub mod definitions;
 pub mod digest;
-pub mod environment;
+pub mod hold;
 pub mod interval;
 pub mod labels;
 pub mod lists;
 pub mod names;
+pub mod openchoreo;
 pub mod operation;
-pub mod pin;
-pub mod reference;
-pub mod release;
-pub mod rendered;
 mod schema;
-pub mod settings;
-pub mod snapshot;
 mod store;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 
-pub use audit::AuditEntry;
-pub use component::{Addon, Component, ComponentTypeDefinition, Workload};
-pub use definitions::{AddonDefinition, Definitions};
-pub use environment::{DataPlane, DeploymentPipeline, Environment};
-pub use pin::ReleasePin;
-pub use release::Release;
-pub use rendered::RenderedRelease;
+pub use bowline::audit::AuditEntry;
+pub use choreo::rendered::RenderedRelease;
+pub use openchoreo::component::{Addon, Component, ComponentTypeDefinition, Workload};
+pub use openchoreo::definitions::{AddonDefinition, Definitions};
+pub use openchoreo::environment::{DataPlane, DeploymentPipeline, Environment};
+pub use openchoreo::pin::ReleasePin;
+pub use openchoreo::release::Release;
+pub use openchoreo::settings::EnvSettings;
+pub use openchoreo::snapshot::ComponentEnvSnapshot;
 pub use schema::Object;
-pub use settings::EnvSettings;
-pub use snapshot::ComponentEnvSnapshot;
 pub use store::store_setup;
 
 /// Returns the CRD of every kind, in the form for an API server.

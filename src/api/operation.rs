@@ -5,9 +5,9 @@ use kube::ResourceExt;
 use serde::{Deserialize, Serialize};
 
 use super::annotation::{self, UnreadableAnnotation};
-use super::audit::{Action, ContentRef};
+use super::bowline::audit::{Action, ContentRef};
+use super::hold::Hold;
 use super::labels;
-use super::pin::Hold;
 
 /// The operation that made the last change of a subject's spec. It is the value of the annotation
 /// `bowline.dev/operation`, which is written together with the change.

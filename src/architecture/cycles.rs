@@ -38,12 +38,6 @@ const fn known(
 /// entry that closes no circle any more.
 const KNOWN: &[Known] = &[
     known(
-        "api",
-        "pin",
-        "operation",
-        "a ReleasePin records its operation, and an operation records a Hold; Hold needs a module of its own",
-    ),
-    known(
         "cli",
         "actions",
         "subject",

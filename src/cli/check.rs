@@ -13,7 +13,7 @@ use super::error::{Error, Exit};
 use super::gitflags::GitFlags;
 use super::output::{self, Format};
 use super::session::live_everywhere;
-use crate::api::audit::ContentRef;
+use crate::api::bowline::audit::ContentRef;
 use crate::connect::Repository;
 use crate::engine::diff;
 use crate::engine::world::{Key, World};

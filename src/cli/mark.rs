@@ -12,7 +12,7 @@ use super::gitflags::no_git;
 use super::output::{self, Format};
 use super::session::{Server, live, not_applied, not_planned, refused};
 use super::{Outcome, commits, confirm};
-use crate::api::release::Verdict;
+use crate::api::openchoreo::release::Verdict;
 use crate::subjects::release_pin::actions::mark::Mark;
 use crate::subjects::release_pin::marking::{self, MarkError, Marked};
 use crate::subjects::service::{self, Command, Confirmed, PlannedCommand, Service};

@@ -16,7 +16,7 @@ use super::kinds::check_name;
 use super::output::{self, Format};
 use super::render::resolved;
 use super::{Outcome, commits, gc, session};
-use crate::api::release::Release;
+use crate::api::openchoreo::release::Release;
 use crate::api::{Definitions, ReleasePin, labels};
 use crate::resolve::content;
 use crate::resolve::git::Git;

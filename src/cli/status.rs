@@ -14,7 +14,7 @@ use super::observing;
 use super::output::{self, Format};
 use super::session::{live_matrix, refused, unread_workloads};
 use crate::api::condition;
-use crate::api::environment::PipelineFault;
+use crate::api::openchoreo::environment::PipelineFault;
 use crate::engine::subject::SubjectRef;
 use crate::engine::world::World;
 use crate::engine::world::feed::Feed;

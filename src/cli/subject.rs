@@ -14,7 +14,7 @@ use super::error::{self, Error, Exit};
 use super::output::Format;
 use super::session::Server;
 use super::{Outcome, confirm};
-use crate::api::rendered::Health;
+use crate::api::choreo::rendered::Health;
 use crate::engine::apply::apply_all;
 use crate::engine::compare::{self, Sides};
 use crate::engine::confirmation::Confirmation;

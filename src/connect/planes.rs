@@ -9,7 +9,7 @@ use kube::Client;
 
 use super::address::kubeconfigs;
 use super::{Connection, Environment, Error, Options, Target, connect};
-use crate::api::environment::Reach;
+use crate::api::openchoreo::environment::Reach;
 
 /// The connections to the data planes of a control plane.
 #[derive(Clone)]

@@ -517,7 +517,7 @@ async fn a_data_plane_without_its_kubeconfig_names_the_secret() {
     let file = directory.path().join("config");
     let (options, environment) = (Options::default(), Environment::default());
     let planes = DataPlanes::in_file(&connection, &file, &options, &environment);
-    let second = crate::api::environment::Reach::Context("one");
+    let second = crate::api::openchoreo::environment::Reach::Context("one");
     let error = planes.client(second).await.err().unwrap();
     assert!(error.to_string().contains("context one"), "{error}");
     let hint = error.hint().unwrap();

@@ -23,9 +23,10 @@ use serde::Serialize;
 
 use super::Context;
 use super::table::{Change, Table};
-use crate::api::component::ComponentStatus;
+use crate::api::bowline::audit;
 use crate::api::condition::{self, Observation, Status};
-use crate::api::{Addon, Component, ComponentTypeDefinition, Release, Workload, audit, labels};
+use crate::api::openchoreo::component::ComponentStatus;
+use crate::api::{Addon, Component, ComponentTypeDefinition, Release, Workload, labels};
 use crate::connect::explain;
 use crate::engine::apply::{Applied, ApplyError, apply};
 use crate::engine::diff;

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::Context;
 use crate::api::condition::{self, Observation, Status};
-use crate::api::environment::DeploymentPipelineStatus;
+use crate::api::openchoreo::environment::DeploymentPipelineStatus;
 use crate::api::{DeploymentPipeline, labels};
 use crate::connect::explain;
 use crate::engine::world::Source;

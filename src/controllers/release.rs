@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::Context;
 use super::run::pause;
-use crate::api::release::ReleaseSpec;
+use crate::api::openchoreo::release::ReleaseSpec;
 use crate::api::{Release, labels, names};
 use crate::connect::explain;
 use crate::engine::bodies::BodyError;

@@ -21,7 +21,7 @@ use tower::Service;
 
 use super::Context;
 use super::metrics::Metrics;
-use crate::api::pin::Hold;
+use crate::api::hold::Hold;
 use crate::api::{Release, ReleasePin, RenderedRelease, labels, names};
 use crate::resolve::git::{Allowed, Git, Settings};
 use crate::subjects::release_pin::actions::release::{Source, release};

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::repeat::repeat;
 use super::world::Key;
 use crate::api::labels;
-use crate::api::release::{Claim, Verdict};
+use crate::api::openchoreo::release::{Claim, Verdict};
 use crate::connect::explain;
 
 /// The largest age of a claim at the time when the subject changes; a collector waits twice as
@@ -124,7 +124,7 @@ async fn place(client: &Client, claim: &Claim, object: &ClaimOn) -> Result<(), C
             let mark = claimed.metadata.annotations.as_ref();
             let mark = mark.and_then(|all| all.get(labels::MARK));
             let bad = mark.is_some_and(|mark| {
-                serde_json::from_str::<crate::api::release::Mark>(mark)
+                serde_json::from_str::<crate::api::openchoreo::release::Mark>(mark)
                     .map_or(true, |mark| mark.verdict == Verdict::Bad)
             });
             match claimed.metadata.deletion_timestamp {

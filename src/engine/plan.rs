@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use super::claim::ClaimOn;
 use super::subject::{Expected, HoldsIn, SubjectRef};
 use super::world::{Key, World};
-use crate::api::audit::{Action, ContentRef};
-use crate::api::pin::Hold;
+use crate::api::bowline::audit::{Action, ContentRef};
+use crate::api::hold::Hold;
 
 /// The user, time and reason of an action.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::api::audit::Action;
+use crate::api::bowline::audit::Action;
 
 /// One past or current state of a subject.
 #[derive(Clone, Debug, PartialEq, Serialize)]

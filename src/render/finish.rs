@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::labels;
 use super::{Definition, Notes, Problem};
 use crate::api::Object;
-use crate::api::rendered::RenderedResource;
+use crate::api::choreo::rendered::RenderedResource;
 
 /// The kinds of Kubernetes itself that have no namespace, by group.
 // Every custom kind is handled as namespaced, unless its template writes `namespace: ""`.

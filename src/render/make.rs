@@ -11,7 +11,7 @@ use super::finish::{self, Made};
 use super::read::{Blueprint, Patch, Resource};
 use super::template::{Expression, Scope, Trail};
 use super::{Definition, Notes, patch};
-use crate::api::rendered::RenderedResource;
+use crate::api::choreo::rendered::RenderedResource;
 use crate::text;
 
 /// The largest number of resources of a component.

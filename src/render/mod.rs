@@ -33,7 +33,7 @@ mod tests;
 
 use serde_json::Value;
 
-use crate::api::rendered::RenderedResource;
+use crate::api::choreo::rendered::RenderedResource;
 use crate::api::{Definitions, EnvSettings, Environment, digest};
 
 pub use error::{Column, Definition, Problem, RenderError};

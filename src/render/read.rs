@@ -10,7 +10,7 @@ use super::parameters::{self, Sources};
 use super::template::{Expression, Reader, Template, Text, Trail};
 use super::{Definition, Inputs, Notes, Problem, patch};
 use crate::api::AddonDefinition;
-use crate::api::component::{
+use crate::api::openchoreo::component::{
     AddonInstance, AddonPatch, PatchOperation, PatchVerb, ResourceTemplate,
 };
 

@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use serde_json::Value;
 
 use crate::api::Object;
-use crate::api::release::Content;
+use crate::api::openchoreo::release::Content;
 
 /// The size of the JSON in bytes above which content is compressed.
 pub const PACK_OVER: usize = 20 << 10;

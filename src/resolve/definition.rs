@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::api::{Object, definitions};
+use crate::api::Object;
+use crate::api::openchoreo::definitions;
 
 /// The reasons why an object is not the expected definition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -12,8 +12,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::api::definitions::Mismatch;
-use crate::api::release::{Content, GitRef, ReleaseSpec};
+use crate::api::openchoreo::definitions::Mismatch;
+use crate::api::openchoreo::release::{Content, GitRef, ReleaseSpec};
 use crate::api::{AddonDefinition, Definitions, Object, lists};
 use content::ContentError;
 use definition::DefinitionError;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::api::audit::AuditEntry;
+use crate::api::bowline::audit::AuditEntry;
 use crate::engine::audit::Verdict;
 use crate::engine::diff::Diff;
 use crate::engine::revisions::Revisions;

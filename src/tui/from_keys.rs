@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::api::pin::Hold;
-use crate::api::release::Verdict;
+use crate::api::hold::Hold;
+use crate::api::openchoreo::release::Verdict;
 use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::actions::gc::Gc;
 use crate::subjects::release_pin::actions::mark::Mark;

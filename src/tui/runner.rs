@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 
 use super::effect::{Answer, Effect, Planned, Previews, Refused, Ticket};
 use super::model::Event;
-use crate::api::audit::AuditEntry;
+use crate::api::bowline::audit::AuditEntry;
 use crate::connect::kinds::kind;
 use crate::connect::{Address, Connection, DataPlanes, explain};
 use crate::engine::diff;

@@ -15,7 +15,7 @@ use super::theme::{self, Depth, Theme};
 use super::update::update;
 use super::view::view;
 use super::{pen, picture};
-use crate::api::audit::{Action, ContentRef};
+use crate::api::bowline::audit::{Action, ContentRef};
 use crate::connect::{Address, Known};
 use crate::engine::controller_status::ControllerStatus;
 use crate::engine::diff;

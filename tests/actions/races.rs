@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bowline::api::{Release, audit::AuditEntry, labels};
+use bowline::api::bowline::audit::AuditEntry;
+use bowline::api::{Release, labels};
 use bowline::engine::apply::{Applied, ApplyError, apply};
 use bowline::engine::audit::{self, AuditWriter};
 use bowline::engine::subject::dynamic;

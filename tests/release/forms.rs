@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use bowline::api::release::{Content, GitRef, Release, ReleaseSpec};
+use bowline::api::openchoreo::release::{Content, GitRef, Release, ReleaseSpec};
 use bowline::api::{Definitions, labels};
 use bowline::resolve::content::{PACK_OVER, unpack};
 use bowline::resolve::resolve;

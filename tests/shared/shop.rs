@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bowline::api::pin::{ReleasePin, ReleasePinSpec};
+use bowline::api::openchoreo::pin::{ReleasePin, ReleasePinSpec};
 use bowline::api::{
     AuditEntry, Component, ComponentTypeDefinition, DataPlane, DeploymentPipeline, Environment,
     Release, Workload, labels,

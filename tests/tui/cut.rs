@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use bowline::api::pin::ReleasePin;
+use bowline::api::openchoreo::pin::ReleasePin;
 use kube::api::{Api, PostParams};
 
 use crate::cluster::{self, Cluster, Options};

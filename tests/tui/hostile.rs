@@ -79,7 +79,7 @@ async fn poison(shop: &Shop, target: &Target) {
             "since": "2026-01-05T00:00:00Z",
         }]},
     });
-    patch::<bowline::api::pin::ReleasePin>(target, "cart-dev", &pin).await;
+    patch::<bowline::api::openchoreo::pin::ReleasePin>(target, "cart-dev", &pin).await;
     let status = json!({"status": {
         "observedGeneration": 2, "appliedRelease": "cart-2", "snapshot": "cart-dev-1",
         "outcomes": [{"generation": 1, "release": "cart-2", "since": "2026-01-05T00:00:00Z", "healthy": false, "why": hostile("why")}],

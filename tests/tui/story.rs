@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bowline::api::pin::ReleasePin;
+use bowline::api::openchoreo::pin::ReleasePin;
 use bowline::api::{DeploymentPipeline, Release};
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use kube::runtime::wait::await_condition;

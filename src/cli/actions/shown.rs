@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::applied::{Became, Result};
-use crate::api::audit::Action;
+use crate::api::bowline::audit::Action;
 use crate::cli::output::{self, Format};
 use crate::engine::diff::Diff;
 use crate::engine::plan::{Change, Plan};
@@ -165,7 +165,7 @@ pub(in crate::cli) fn line(action: Action, change: &Change) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::pin::Hold;
+    use crate::api::hold::Hold;
     use crate::subjects::release_pin::fixture;
 
     #[test]

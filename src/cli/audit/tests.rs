@@ -1,10 +1,10 @@
 use kube::api::{DeleteParams, PostParams};
 
 use super::*;
-use crate::api::audit::{Action, ContentRef};
+use crate::api::bowline::audit::{Action, ContentRef};
+use crate::api::openchoreo::pin::ReleasePinSpec;
+use crate::api::openchoreo::reference::NameRef;
 use crate::api::operation::Operation;
-use crate::api::pin::ReleasePinSpec;
-use crate::api::reference::NameRef;
 use crate::connect::StoreFile;
 use crate::engine::audit::{OnRelease, Recorder};
 use crate::engine::subject::dynamic;

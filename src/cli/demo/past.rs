@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use super::script::{self, FARES, Fares, PAST};
 use super::stage::{Moved, NAMESPACE, Stage, StageError, When};
 use crate::api::condition::{self, Observation, Status};
-use crate::api::pin::{Outcome, ReleasePinStatus};
+use crate::api::openchoreo::pin::{Outcome, ReleasePinStatus};
 use crate::api::{ReleasePin, labels, names};
 use crate::engine::world::Key;
 

@@ -13,7 +13,7 @@ use kube_embedded::{Clock, Embedded, User};
 
 use super::example::{self, ExampleError};
 use super::script::{Deed, What, newest};
-use crate::api::release::Verdict;
+use crate::api::openchoreo::release::Verdict;
 use crate::api::{Component, Definitions, Release, Workload, digest, names};
 use crate::connect::{self, Connection, Deadlines, Environment, Options, Target, explain};
 use crate::engine::apply::{Applied, ApplyError, apply};

@@ -9,7 +9,7 @@ use super::script::{COMPANY, Deed, FARES, PAST, What};
 use super::stage::When;
 use super::*;
 use crate::api::ReleasePin;
-use crate::api::audit::AuditEntry;
+use crate::api::bowline::audit::AuditEntry;
 use crate::connect;
 use crate::controllers::beside::Beside;
 use crate::engine::audit;

@@ -21,8 +21,8 @@ use super::connect::{self, Connection, Environment, Options, Target};
 use super::error::{Error, Exit};
 use super::output::Format;
 use super::report::Report;
-use crate::api::pin::ReleasePinSpec;
-use crate::api::reference::NameRef;
+use crate::api::openchoreo::pin::ReleasePinSpec;
+use crate::api::openchoreo::reference::NameRef;
 use crate::api::{ReleasePin, labels, names};
 
 /// The longest wait until the policies know new kinds, and the interval of the test.

@@ -2,7 +2,7 @@ use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::json;
 
 use super::*;
-use crate::api::audit::AuditEntry;
+use crate::api::bowline::audit::AuditEntry;
 use crate::api::{ReleasePin, condition};
 use crate::controllers::testing::{Shop, start};
 

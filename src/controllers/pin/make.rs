@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use super::rendered::Row;
 use super::status::{Step, Trouble};
 use super::{Settings, Shared};
+use crate::api::choreo::rendered::{RenderedOwner, RenderedReleaseSpec};
 use crate::api::condition;
-use crate::api::release::{Content, Reference, ReleaseSpec};
-use crate::api::rendered::{RenderedOwner, RenderedReleaseSpec};
-use crate::api::snapshot::{AddonCopy, ComponentEnvSnapshotSpec};
+use crate::api::openchoreo::release::{Content, Reference, ReleaseSpec};
+use crate::api::openchoreo::snapshot::{AddonCopy, ComponentEnvSnapshotSpec};
 use crate::api::{
     ComponentEnvSnapshot, Definitions, EnvSettings, Environment, Release, ReleasePin,
     RenderedRelease, digest, labels, names,
@@ -488,7 +488,7 @@ impl Snapshot {
             content: addon.content.unwrap_or_default(),
         });
         let spec = ComponentEnvSnapshotSpec {
-            owner: crate::api::reference::ComponentOwner {
+            owner: crate::api::openchoreo::reference::ComponentOwner {
                 component_name: component.clone(),
             },
             environment: environment.clone(),
@@ -543,16 +543,14 @@ fn as_release(snapshot: &ComponentEnvSnapshotSpec) -> Option<ReleaseSpec> {
         git_ref: None,
         content: Some(content),
     };
-    let addons = snapshot
-        .addons
-        .iter()
-        .cloned()
-        .map(|addon| crate::api::release::AddonReference {
+    let addons = snapshot.addons.iter().cloned().map(|addon| {
+        crate::api::openchoreo::release::AddonReference {
             name: addon.name,
             instance_id: addon.instance_id,
             git_ref: None,
             content: Some(addon.content),
-        });
+        }
+    });
     Some(ReleaseSpec {
         component: reference(
             snapshot.owner.component_name.clone(),

@@ -44,7 +44,8 @@ use kube::{Resource, ResourceExt};
 
 use super::Context;
 use super::table::{Change, Table};
-use crate::api::{DataPlane, EnvSettings, Environment, ReleasePin, definitions, labels, names};
+use crate::api::openchoreo::definitions;
+use crate::api::{DataPlane, EnvSettings, Environment, ReleasePin, labels, names};
 use crate::connect::explain;
 use crate::engine::audit::AuditWriter;
 use crate::engine::claim::{ClaimError, ClaimOn, Claims};
@@ -420,7 +421,7 @@ async fn complete(
 async fn write_status(
     shared: &Shared,
     pin: &ReleasePin,
-    status: crate::api::pin::ReleasePinStatus,
+    status: crate::api::openchoreo::pin::ReleasePinStatus,
 ) -> Result<(), PinError> {
     let pins = shared
         .base

@@ -11,7 +11,7 @@ use kube::api::ObjectMeta;
 use kube::{Resource, ResourceExt};
 use serde::Deserialize;
 
-use crate::api::rendered::Health;
+use crate::api::choreo::rendered::Health;
 use crate::api::{RenderedRelease, condition, labels};
 
 /// A RenderedRelease without its resources.

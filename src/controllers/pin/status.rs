@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::rendered::{Report, Word};
+use crate::api::choreo::rendered::Health;
 use crate::api::condition::{self, Observation, Status};
-use crate::api::pin::{Outcome, ReleasePinStatus};
-use crate::api::rendered::Health;
+use crate::api::openchoreo::pin::{Outcome, ReleasePinStatus};
 use crate::text;
 
 /// The longest message of a condition, in characters.

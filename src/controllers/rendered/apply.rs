@@ -13,8 +13,8 @@ use super::live::{Live, Owner, Standing};
 use super::pause;
 use super::plane::{Plane, RequestError, lock};
 use super::watch::Sync;
+use crate::api::choreo::rendered::{Health, ResourceStatus};
 use crate::api::labels;
-use crate::api::rendered::{Health, ResourceStatus};
 
 /// The reasons why a resource was not applied.
 #[derive(Debug, thiserror::Error)]

@@ -18,7 +18,7 @@ use super::live::Live;
 use super::pause;
 use super::plane::{Plane, lock};
 use crate::api::Object;
-use crate::api::rendered::Health;
+use crate::api::choreo::rendered::Health;
 use crate::engine::health::{self, Verdict};
 
 /// The maximum number of pods that are read for one workload.

@@ -15,7 +15,7 @@ use super::live::{Live, Owner};
 use super::namespaces;
 use super::plane::Plane;
 use super::prune::{self, Held, is_namespace};
-use crate::api::rendered::{Health, RenderedRelease, ResourceStatus};
+use crate::api::choreo::rendered::{Health, RenderedRelease, ResourceStatus};
 use crate::engine::diff::Identity;
 use crate::engine::health::Verdict;
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::kinds::Kind;
 use super::live::{Live, Owner, short};
-use crate::api::rendered::{RenderedResource, ResourceStatus};
+use crate::api::choreo::rendered::{RenderedResource, ResourceStatus};
 use crate::api::{Object, digest, labels, names};
 use crate::engine::diff::Identity;
 

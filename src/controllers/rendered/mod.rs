@@ -41,8 +41,8 @@ use serde_json::{Value, json};
 
 use super::{Context, run as runner, simulator};
 use crate::api::annotation::UnreadableAnnotation;
+use crate::api::choreo::rendered::RenderedReleaseStatus;
 use crate::api::condition::{self, Status};
-use crate::api::rendered::RenderedReleaseStatus;
 use crate::api::{DataPlane, Environment, RenderedRelease, labels};
 use crate::connect::{DataPlanes, explain};
 use live::Owner;

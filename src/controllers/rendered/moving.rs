@@ -10,7 +10,7 @@ use super::live::Owner;
 use super::plane::Plane;
 use super::{Error, State, desired, placing};
 use crate::api::RenderedRelease;
-use crate::api::rendered::{Health, ResourceStatus};
+use crate::api::choreo::rendered::{Health, ResourceStatus};
 
 /// Adds resources of uncommon kinds to the inventory before they are applied. Without that entry, a crash
 /// after the apply would leave them behind for ever.

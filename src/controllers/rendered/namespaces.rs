@@ -10,7 +10,7 @@ use kube::api::{ObjectMeta, PostParams};
 
 use super::live::Owner;
 use super::plane::{Plane, RequestError, lock};
-use crate::api::rendered::RenderedReleaseSpec;
+use crate::api::choreo::rendered::RenderedReleaseSpec;
 use crate::api::{labels, names};
 
 /// The result of creating the namespaces of a release.

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use kube::runtime::controller::Action;
 
+use crate::api::choreo::rendered::RenderedReleaseSpec;
 use crate::api::digest;
 use crate::api::interval::Interval;
-use crate::api::rendered::RenderedReleaseSpec;
 
 /// The default interval between passes over a release whose resources do not change.
 pub const STILL: Duration = Duration::from_secs(300);

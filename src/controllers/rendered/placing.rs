@@ -13,7 +13,7 @@ use super::wakes::Wakes;
 use super::{Error, State};
 use crate::api::RenderedRelease;
 use crate::api::condition;
-use crate::api::environment::Reach;
+use crate::api::openchoreo::environment::Reach;
 use crate::connect::{DataPlanes, Version};
 
 /// The longest wait for the list of environments when the controller starts.

@@ -11,8 +11,8 @@ use super::desired::identity;
 use super::kinds::Blind;
 use super::live::Live;
 use super::prune::Held;
+use crate::api::choreo::rendered::{Health, RenderedReleaseStatus, ResourceStatus};
 use crate::api::condition::{self, Observation, Status};
-use crate::api::rendered::{Health, RenderedReleaseStatus, ResourceStatus};
 use crate::engine::diff::Identity;
 
 /// The maximum number of errors in a message.

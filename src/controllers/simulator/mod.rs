@@ -44,7 +44,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::{Context, run as runner};
-use crate::api::environment::Reach;
+use crate::api::openchoreo::environment::Reach;
 use crate::api::{DataPlane, Object, labels};
 use crate::connect::explain;
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::rendered::Health;
+use crate::api::choreo::rendered::Health;
 use crate::engine::health::{self, Facts};
 
 /// An object that takes steps until its status no longer changes.

@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 
 use super::facts::changed;
 use super::{ApplyError, Clock};
+use crate::api::hold::Hold;
 use crate::api::labels;
 use crate::api::operation::{self, Operation};
-use crate::api::pin::Hold;
 use crate::engine::audit::{self, AuditWriter};
 use crate::engine::claim::Claims;
 use crate::engine::plan::{Change, Plan};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::api::audit::{AuditEntry, COMPONENT, Subject};
+use crate::api::bowline::audit::{AuditEntry, COMPONENT, Subject};
 
 /// The entries of one subject, or of the releases of one component.
 #[derive(Clone, Debug)]

@@ -64,7 +64,7 @@ fn event(kind: &Kind, object: &DynamicObject, operation: &Operation, now: Timest
 
 fn message(operation: &Operation) -> String {
     let actor = operation.actor.as_deref().unwrap_or("unknown user");
-    let name = |content: &Option<crate::api::audit::ContentRef>| {
+    let name = |content: &Option<crate::api::bowline::audit::ContentRef>| {
         content.as_ref().map(|content| content.name.clone())
     };
     let content = match (name(&operation.from), name(&operation.to)) {

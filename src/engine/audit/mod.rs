@@ -22,7 +22,7 @@ pub use writer::{AuditWriter, has_entries};
 use kube::ResourceExt;
 use serde_json::json;
 
-use crate::api::audit::{AuditEntry, AuditEntrySpec, COMPONENT, Subject};
+use crate::api::bowline::audit::{AuditEntry, AuditEntrySpec, COMPONENT, Subject};
 use crate::api::{digest, labels, names};
 
 /// Returns the hash of an entry: of its name, of the two labels by which lists select entries, and

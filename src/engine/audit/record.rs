@@ -6,7 +6,9 @@ use kube::ResourceExt;
 use kube::api::DynamicObject;
 
 use super::{link, sealed};
-use crate::api::audit::{Action, AuditEntry, AuditEntrySpec, COMPONENT, ContentRef, Gap, Subject};
+use crate::api::bowline::audit::{
+    Action, AuditEntry, AuditEntrySpec, COMPONENT, ContentRef, Gap, Subject,
+};
 use crate::api::operation;
 use crate::engine::subject::Kind;
 

@@ -6,7 +6,7 @@ use super::chain::{Chain, first};
 use super::record::{Recorder, blank};
 use super::verify::{Finding, check};
 use super::{link, sealed};
-use crate::api::audit::{Action, AuditEntry, Checkpoint};
+use crate::api::bowline::audit::{Action, AuditEntry, Checkpoint};
 use crate::api::labels;
 
 /// A checkpoint, and the entries that it replaces.

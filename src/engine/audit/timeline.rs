@@ -7,7 +7,7 @@ use kube::ResourceExt;
 use serde::Serialize;
 
 use super::chain::chains;
-use crate::api::audit::{Action, AuditEntry};
+use crate::api::bowline::audit::{Action, AuditEntry};
 use crate::api::{labels, names};
 use crate::text;
 

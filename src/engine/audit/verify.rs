@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::chain::{Chain, chains, first};
 use super::record::{Recorder, present, subject};
 use super::{hash, link, name_at, name_of};
-use crate::api::audit::{AuditEntry, SUBJECT_KINDS, Subject};
+use crate::api::bowline::audit::{AuditEntry, SUBJECT_KINDS, Subject};
 use crate::api::labels;
 use crate::api::operation::{self, Operation};
 use crate::engine::subject::{Kind, Numbering};

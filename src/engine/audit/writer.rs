@@ -10,7 +10,7 @@ use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use kube::{Client, ResourceExt};
 
 use super::{Recorder, event, missing};
-use crate::api::audit::AuditEntry;
+use crate::api::bowline::audit::AuditEntry;
 use crate::api::{names, operation};
 use crate::connect::kinds::{self, Discovery};
 use crate::engine::repeat::{ATTEMPTS, is_ambiguous, pause, repeat};

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Facts, Verdict, condition, is, said, text};
-use crate::api::rendered::Health;
+use crate::api::choreo::rendered::Health;
 
 pub(super) fn volume_claim(facts: &Facts<'_>) -> Verdict {
     let phase = facts.status.and_then(|status| status.get("phase"));

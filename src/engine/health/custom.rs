@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Facts, Verdict, condition, is, said, text};
-use crate::api::rendered::Health;
+use crate::api::choreo::rendered::Health;
 
 /// Conditions of a resource that is not ready yet but makes progress.
 const UNDER_WAY: &[&str] = &["Issuing", "Progressing", "Reconciling"];

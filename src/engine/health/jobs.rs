@@ -1,7 +1,7 @@
 //! The health of Jobs and CronJobs.
 
 use super::{Facts, Verdict, condition, count, is, said, text};
-use crate::api::rendered::Health;
+use crate::api::choreo::rendered::Health;
 
 pub(super) fn job(facts: &Facts<'_>) -> Verdict {
     // A Job has no observedGeneration: almost all of its spec is immutable.

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::api::Object;
 use crate::api::builtin::is_builtin;
-use crate::api::rendered::Health;
+use crate::api::choreo::rendered::Health;
 
 /// The health of a resource, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Facts, Verdict, condition, is, said, text};
 use crate::api::Object;
-use crate::api::rendered::Health;
+use crate::api::choreo::rendered::Health;
 
 /// The waiting reasons of a container that do not go away by themselves.
 const FAILURES: &[&str] = &[

@@ -6,7 +6,7 @@ use kube::runtime::watcher;
 
 use super::{Facts, Verdict, of};
 use crate::api::Object;
-use crate::api::rendered::Health;
+use crate::api::choreo::rendered::Health;
 
 /// Returns the health of an object of Kubernetes' group `apps`.
 pub fn of_workload(object: &DynamicObject, kind: &str) -> Verdict {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Facts, Verdict, condition, count, is, said, text};
 use crate::api::Object;
-use crate::api::rendered::Health;
+use crate::api::choreo::rendered::Health;
 
 pub(super) fn deployment(facts: &Facts<'_>) -> Verdict {
     let status = match facts.current() {

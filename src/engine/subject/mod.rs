@@ -14,9 +14,10 @@ use serde_json::Value;
 
 use self::command::Actions;
 use super::world::Key;
-use crate::api::audit::{ContentRef, Detail};
+use crate::api::bowline::audit::{ContentRef, Detail};
+use crate::api::digest;
+use crate::api::hold::Hold;
 use crate::api::operation::{self, Operation};
-use crate::api::{digest, pin::Hold};
 
 /// A kind of subject: the values and functions that differ between kinds.
 pub struct Kind {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Event, Key, Source, World};
-use crate::api::environment::{DeploymentPipelineSpec, PipelineFault};
+use crate::api::openchoreo::environment::{DeploymentPipelineSpec, PipelineFault};
 use crate::api::{DeploymentPipeline, Environment};
 
 impl World {

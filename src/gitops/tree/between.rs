@@ -10,8 +10,8 @@ use super::moves::blob_limits;
 use super::read::read_within_limit;
 use super::{Tree, is_manifest, kustomize, manifest};
 use crate::api::labels;
-use crate::api::pin::ReleasePinSpec;
-use crate::api::release::{Mark, Verdict};
+use crate::api::openchoreo::pin::ReleasePinSpec;
+use crate::api::openchoreo::release::{Mark, Verdict};
 use crate::git::{Blob, GitError};
 
 /// The namespace and the name of an object.

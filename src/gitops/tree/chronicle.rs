@@ -17,10 +17,10 @@ use super::moves::{self, Change, Standing, back};
 use super::read::Read;
 use super::trailers::Trailers;
 use super::{Dealt, kustomize, releases};
-use crate::api::audit::{
+use crate::api::bowline::audit::{
     Action, AuditEntrySpec, CLONE_ENDS, COMPONENT, ContentRef, Detail, RELEASE_PIN, Subject,
 };
-use crate::api::pin::ReleasePinSpec;
+use crate::api::openchoreo::pin::ReleasePinSpec;
 use crate::api::{labels, names};
 use crate::git::{Blob, GitError, WorkTree};
 

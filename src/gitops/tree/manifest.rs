@@ -10,7 +10,7 @@ use super::files::{self, is_manifest};
 use super::identity::{is_of_us, names_us};
 use super::index::Known;
 use super::{hidden, kustomize};
-use crate::api::pin::ReleasePinSpec;
+use crate::api::openchoreo::pin::ReleasePinSpec;
 use crate::api::{labels, lists};
 
 /// The error of a manifest that mentions an API group of bowline but is not valid YAML or JSON.

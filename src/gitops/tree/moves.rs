@@ -9,7 +9,7 @@ use super::branch::Told;
 use super::identity::{or_else, pin_key};
 use super::manifest;
 use crate::api::labels;
-use crate::api::pin::ReleasePinSpec;
+use crate::api::openchoreo::pin::ReleasePinSpec;
 use crate::git::log::{Changed, Commit};
 use crate::git::{BlobLimits, GitError};
 

@@ -24,7 +24,7 @@ use super::index::{Held, Known, LeftOutPin};
 use super::moves::{self, Pin};
 use super::stat::{Folder, Stat};
 use super::{guess, hidden, kustomize, manifest};
-use crate::api::pin::ReleasePinSpec;
+use crate::api::openchoreo::pin::ReleasePinSpec;
 use crate::api::{labels, lists, names};
 use crate::git::Blob;
 

@@ -13,9 +13,9 @@ use super::branch::Told;
 use super::manifest;
 use super::moves::Blobs;
 use super::trailers::{self, Trailers};
-use crate::api::audit::{Action, AuditEntrySpec, COMPONENT, ContentRef, Subject};
+use crate::api::bowline::audit::{Action, AuditEntrySpec, COMPONENT, ContentRef, Subject};
 use crate::api::labels;
-use crate::api::release::Verdict;
+use crate::api::openchoreo::release::Verdict;
 use crate::git::GitError;
 use crate::git::log::Commit;
 

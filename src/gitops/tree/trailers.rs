@@ -1,7 +1,7 @@
 //! The trailers of bowline's commits, which programs read.
 
-use crate::api::audit::Action;
-use crate::api::pin::ReleasePinSpec;
+use crate::api::bowline::audit::Action;
+use crate::api::openchoreo::pin::ReleasePinSpec;
 use crate::git::log::Commit;
 
 /// The trailers of a commit about one ReleasePin.

@@ -18,7 +18,7 @@ use self::path::Segment;
 pub use self::path::{MAX_LENGTH, MAX_SEGMENTS, Path, PathError, escape};
 use super::merge::merge;
 use crate::api::Object;
-use crate::api::component::PatchVerb;
+use crate::api::openchoreo::component::PatchVerb;
 use crate::text;
 
 /// The most places of one resource that one operation can change.

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::api::release::GitRef;
+use crate::api::openchoreo::release::GitRef;
 use crate::text;
 
 use super::address::{self, AddressError, PathError, RevisionError};

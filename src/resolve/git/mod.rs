@@ -22,7 +22,7 @@ use gix::ObjectId;
 use gix_transport::Protocol;
 use gix_transport::client::blocking_io::http;
 
-use crate::api::release::GitRef;
+use crate::api::openchoreo::release::GitRef;
 use crate::git::WorkTree;
 
 mod address;

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use gix::bstr::ByteSlice;
 
-use crate::api::release::GitRef;
+use crate::api::openchoreo::release::GitRef;
 
 use super::address::{self, AddressError, Allowed, PathError};
 use super::chain;

@@ -17,8 +17,8 @@ use serde_json::Value;
 
 use super::refusal::instead;
 use super::rules::NAMES;
-use crate::api::definitions::Mismatch;
-use crate::api::release::Release;
+use crate::api::openchoreo::definitions::Mismatch;
+use crate::api::openchoreo::release::Release;
 use crate::api::{
     Addon, AddonDefinition, Component, ComponentTypeDefinition, Definitions, EnvSettings,
     Environment, Object, Workload, labels, lists,

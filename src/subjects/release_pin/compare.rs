@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use super::preview::{self, PreviewError, Stage};
 use super::revisions::{NoSubject, Pinned, Subject};
-use crate::api::audit::ContentRef;
-use crate::api::environment::{EnvironmentSpec, Reach};
+use crate::api::bowline::audit::ContentRef;
+use crate::api::openchoreo::environment::{EnvironmentSpec, Reach};
 use crate::api::{self, DataPlane, Definitions, ReleasePin, names};
 use crate::connect::{self, Connection, Target};
 use crate::engine::bodies::BodyError;

@@ -8,10 +8,10 @@ use kube::api::{Api, ListParams};
 
 use super::rows::ReleaseRow;
 use super::stale;
-use crate::api::audit::ContentRef;
-use crate::api::environment::{EnvironmentSpec, PipelineFault};
-use crate::api::pin::Hold;
-use crate::api::release::Verdict;
+use crate::api::bowline::audit::ContentRef;
+use crate::api::hold::Hold;
+use crate::api::openchoreo::environment::{EnvironmentSpec, PipelineFault};
+use crate::api::openchoreo::release::Verdict;
 use crate::api::{DeploymentPipeline, Environment, Release, ReleasePin};
 use crate::engine::ownership::GitOps;
 use crate::engine::plan::{Change, Fact};

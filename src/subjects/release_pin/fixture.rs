@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::READ_BY_GC;
 use super::kind::{KIND, RELEASE_REF};
-use crate::api::audit::ContentRef;
+use crate::api::bowline::audit::ContentRef;
 use crate::api::{self, Release, ReleasePin};
 use crate::engine::plan::{Change, Field};
 use crate::engine::subject::{Expected, SubjectRef};

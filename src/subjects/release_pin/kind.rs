@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use kube::api::DynamicObject;
 
 use crate::api::ReleasePin;
-use crate::api::audit::{ContentRef, Detail, RELEASE_PIN};
-use crate::api::pin::ReleasePinSpec;
+use crate::api::bowline::audit::{ContentRef, Detail, RELEASE_PIN};
+use crate::api::openchoreo::pin::ReleasePinSpec;
 use crate::connect::kinds;
 use crate::engine::audit::Live;
 use crate::engine::plan::Change;

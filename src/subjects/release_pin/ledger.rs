@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kube::Client;
 use kube::api::{Api, ListParams, PostParams};
 
-use crate::api::audit::{Action, AuditEntry, AuditEntrySpec, COMPONENT, ContentRef};
+use crate::api::bowline::audit::{Action, AuditEntry, AuditEntrySpec, COMPONENT, ContentRef};
 use crate::api::names;
 use crate::engine::audit::{self, OnRelease, Recorder};
 use crate::engine::pages;

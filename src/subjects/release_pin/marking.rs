@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::actions::mark::Marking;
 use super::ledger::{Ledger, is_operation};
-use crate::api::audit::{Action, ContentRef};
-use crate::api::release::{Mark, Verdict};
+use crate::api::bowline::audit::{Action, ContentRef};
+use crate::api::openchoreo::release::{Mark, Verdict};
 use crate::api::{Release, labels};
 use crate::connect::explain;
 use crate::engine::audit::OnRelease;

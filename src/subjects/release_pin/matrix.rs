@@ -11,9 +11,9 @@ use jiff::Timestamp;
 
 use super::actions::rollback;
 use crate::api::condition;
-use crate::api::environment::PipelineFault;
-use crate::api::pin::Hold;
-use crate::api::release::Verdict;
+use crate::api::hold::Hold;
+use crate::api::openchoreo::environment::PipelineFault;
+use crate::api::openchoreo::release::Verdict;
 use crate::engine::ownership::GitOps;
 use crate::engine::production;
 use crate::engine::world::{Freshness, Key, Source, World};

@@ -13,9 +13,10 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::matrix::Columns;
-use crate::api::audit::{Action, AuditEntry, COMPONENT, RELEASE_PIN};
+use crate::api::bowline::audit::{Action, AuditEntry, COMPONENT, RELEASE_PIN};
+use crate::api::hold::Hold;
 use crate::api::labels;
-use crate::api::pin::{self, Hold};
+use crate::api::openchoreo::pin;
 use crate::engine::audit::chains;
 use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::rows::{Move, Pin};

@@ -22,7 +22,7 @@ use super::catalog::{Catalog, CatalogError};
 use super::preview::{PreviewError, Stage};
 use super::repository::{self, NoReference};
 use super::rules::{Refusal, Rules};
-use crate::api::audit::{Action, AuditEntry};
+use crate::api::bowline::audit::{Action, AuditEntry};
 use crate::api::{Component, Release, labels, names};
 use crate::connect::Connection;
 use crate::engine::diff::{self, Diff};

@@ -9,7 +9,7 @@ use kube::Client;
 use serde_json::Value;
 
 use super::catalog::{Catalog, CatalogError};
-use crate::api::audit::ContentRef;
+use crate::api::bowline::audit::ContentRef;
 use crate::api::{Definitions, Release, digest};
 use crate::engine::bodies::{Bodies, BodyError};
 use crate::engine::diff::{self, Diff};

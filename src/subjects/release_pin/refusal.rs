@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::api::environment::PipelineFault;
+use crate::api::openchoreo::environment::PipelineFault;
 use crate::engine::ownership::GitOps;
 use crate::text::{self, quoted};
 

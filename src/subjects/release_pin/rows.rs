@@ -8,8 +8,9 @@ use kube::ResourceExt;
 use kube::api::{ObjectMeta, PartialObjectMeta};
 
 use super::ownership::{OF_PIN, OF_RELEASE};
-use crate::api::pin::{self, Hold, Outcome, ReleasePinSpec};
-use crate::api::release::{self, Verdict};
+use crate::api::hold::Hold;
+use crate::api::openchoreo::pin::{self, Outcome, ReleasePinSpec};
+use crate::api::openchoreo::release::{self, Verdict};
 use crate::api::{ComponentEnvSnapshot, Release, ReleasePin, condition, labels};
 use crate::engine::ownership::{GitOps, gitops};
 use crate::engine::world::{Key, Labels};

@@ -3,7 +3,7 @@
 //! Each command has a command line that does the same.
 
 use super::named;
-use crate::api::release::Verdict;
+use crate::api::openchoreo::release::Verdict;
 use crate::connect::Address;
 use crate::engine::confirmation::Confirmation;
 use crate::engine::plan::{Change, Plan};

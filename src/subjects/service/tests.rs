@@ -1,7 +1,7 @@
 //! The confirmation of each kind of plan, which both front ends ask for.
 
 use super::{Command, Confirmed, PlannedCommand};
-use crate::api::release::Verdict;
+use crate::api::openchoreo::release::Verdict;
 use crate::engine::confirmation::{Accepted, Answer};
 use crate::engine::plan::Asked;
 use crate::engine::world::{Event, World};

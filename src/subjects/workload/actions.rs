@@ -16,9 +16,9 @@ use super::abandoned::Abandoned;
 use super::kind::{DEPLOYMENT, PAUSED, TEMPLATE};
 use super::revisions::{Stored, Workload, manifest};
 use super::template;
-use crate::api::audit::Action;
+use crate::api::bowline::audit::Action;
+use crate::api::hold::Hold;
 use crate::api::labels;
-use crate::api::pin::Hold;
 use crate::engine::audit;
 use crate::engine::ownership::{GitOps, gitops};
 use crate::engine::plan::{Asked, Change, Field, Plan};
@@ -367,7 +367,7 @@ impl<'a> Planner<'a> {
             });
         }
         let health = self.workload.health();
-        if health.health != crate::api::rendered::Health::Healthy && !self.is_paused() {
+        if health.health != crate::api::choreo::rendered::Health::Healthy && !self.is_paused() {
             let why = health.message.unwrap_or_default();
             return Err(SubjectError::Refused {
                 why: format!("cannot freeze {name}: its rollout is not complete: {why}"),
@@ -422,7 +422,7 @@ impl<'a> Planner<'a> {
             why: format!("bowline has not changed {name}, so there is nothing to undo"),
             hint: None,
         })?;
-        let hash = |content: &Option<crate::api::audit::ContentRef>| {
+        let hash = |content: &Option<crate::api::bowline::audit::ContentRef>| {
             content.as_ref().and_then(|content| content.hash.clone())
         };
         let (from, to) = (hash(&last.from), hash(&last.to));

@@ -7,7 +7,7 @@ use kube::api::DynamicObject;
 use kube::core::ApiResource;
 
 use super::{actions, revisions, template};
-use crate::api::audit::ContentRef;
+use crate::api::bowline::audit::ContentRef;
 use crate::api::labels;
 use crate::connect::kinds;
 use crate::engine::subject::command::Actions;

@@ -107,11 +107,13 @@ pub fn rollout(row: &Row, changes: i64) -> Rollout {
     }
 }
 
-fn health(health: api::rendered::Health) -> Health {
+fn health(health: api::choreo::rendered::Health) -> Health {
     match health {
-        api::rendered::Health::Healthy | api::rendered::Health::Suspended => Health::Ready,
-        api::rendered::Health::Progressing => Health::Progressing,
-        api::rendered::Health::Degraded => Health::Degraded,
-        api::rendered::Health::Unknown => Health::Unknown,
+        api::choreo::rendered::Health::Healthy | api::choreo::rendered::Health::Suspended => {
+            Health::Ready
+        }
+        api::choreo::rendered::Health::Progressing => Health::Progressing,
+        api::choreo::rendered::Health::Degraded => Health::Degraded,
+        api::choreo::rendered::Health::Unknown => Health::Unknown,
     }
 }

@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 
 use super::kind::{DEPLOYMENT, TEMPLATE};
 use super::template;
-use crate::api::audit::{Action, ContentRef};
+use crate::api::bowline::audit::{Action, ContentRef};
+use crate::api::choreo::rendered::Health;
 use crate::api::labels;
+use crate::api::openchoreo::release::{Mark, Verdict};
 use crate::api::operation::Operation;
-use crate::api::release::{Mark, Verdict};
-use crate::api::rendered::Health;
 use crate::connect::kinds;
 use crate::engine::health;
 use crate::engine::pages;

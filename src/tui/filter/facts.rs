@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use crate::api::pin::Hold;
+use crate::api::hold::Hold;
 use crate::engine::world::{Key, Labels, World};
 use crate::subjects::release_pin::matrix::{self, Cell, Columns, Health};
 use crate::subjects::release_pin::past::Recorded;
@@ -186,7 +186,7 @@ impl Facts {
             .text
             .add(release.images.as_deref().unwrap_or_default());
         builder.labels(&release.labels);
-        let bad = release.mark == Some(crate::api::release::Verdict::Bad);
+        let bad = release.mark == Some(crate::api::openchoreo::release::Verdict::Bad);
         let pins = view.world.pins_naming(&release.key);
         let pins = pins.filter_map(|pin| {
             let pin = view.world.pin(&Key::new(&release.key.namespace, pin))?;

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::Session;
-use crate::api::environment::Reach;
+use crate::api::openchoreo::environment::Reach;
 use crate::connect::explain;
 use crate::engine::compare::{self, Side, Sides};
 use crate::engine::diff;

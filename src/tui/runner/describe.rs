@@ -7,8 +7,8 @@ use kube::core::ApiResource;
 use serde_json::Value;
 
 use super::Session;
-use crate::api::audit::AuditEntry;
-use crate::api::release::Content;
+use crate::api::bowline::audit::AuditEntry;
+use crate::api::openchoreo::release::Content;
 use crate::api::{ComponentEnvSnapshot, Release, ReleasePin, labels};
 use crate::connect::explain;
 use crate::engine::diff;

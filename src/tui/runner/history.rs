@@ -1,7 +1,7 @@
 //! Reads the revisions of a subject.
 
 use super::Session;
-use crate::api::audit::ContentRef;
+use crate::api::bowline::audit::ContentRef;
 use crate::connect::explain;
 use crate::engine::revisions::Revisions;
 use crate::subjects::matrix::named;

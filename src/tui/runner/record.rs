@@ -9,7 +9,7 @@ use kube::core::ApiResource;
 
 use super::Session;
 use crate::api::ReleasePin;
-use crate::api::audit::AuditEntry;
+use crate::api::bowline::audit::AuditEntry;
 use crate::connect::explain;
 use crate::engine::audit::{self, Finding};
 use crate::engine::pages::{self, PAGE};

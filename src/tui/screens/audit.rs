@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
 use super::{Handled, Screen, describe};
-use crate::api::audit::{AuditEntry, COMPONENT, RELEASE_PIN};
+use crate::api::bowline::audit::{AuditEntry, COMPONENT, RELEASE_PIN};
 use crate::api::{labels, names};
 use crate::engine::audit::{self, Finding, Span};
 use crate::engine::world::Source;

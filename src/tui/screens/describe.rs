@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::list::kubectl_get;
 use super::{Handled, Scene};
-use crate::api::release::Revision;
+use crate::api::openchoreo::release::Revision;
 use crate::engine::world::{Key, World};
 use crate::text;
 use crate::text::quoted;

@@ -6,8 +6,8 @@ mod view;
 use jiff::Timestamp;
 
 use super::{Handled, Screen, diff};
-use crate::api::release::Verdict;
-use crate::api::rendered::Health;
+use crate::api::choreo::rendered::Health;
+use crate::api::openchoreo::release::Verdict;
 use crate::engine::revisions::{Revision, Revisions, Row};
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source, World};

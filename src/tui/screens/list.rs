@@ -11,7 +11,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{Handled, Scene, Screen, describe};
-use crate::api::release::Verdict;
+use crate::api::openchoreo::release::Verdict;
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Freshness, Key, Source, World};
 use crate::subjects::release_pin::actions::rollback::Target;

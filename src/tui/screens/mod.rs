@@ -33,7 +33,7 @@ use super::model::{Subject, Turn};
 use super::pen::Sheet;
 use super::roster::Roster;
 use super::theme::Role;
-use crate::api::release::Verdict;
+use crate::api::openchoreo::release::Verdict;
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, World};
 

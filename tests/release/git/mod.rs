@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bowline::api::release::GitRef;
+use bowline::api::openchoreo::release::GitRef;
 use bowline::resolve::git::{Allowed, Cause, Git, GitError, Settings};
 use tempfile::TempDir;
 

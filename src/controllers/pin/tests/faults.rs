@@ -6,7 +6,7 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use super::*;
-use crate::api::pin::Hold;
+use crate::api::hold::Hold;
 use crate::api::{Release, RenderedRelease};
 use crate::controllers::testing::{DEFINITIONS, ENVIRONMENTS, NOW, reason};
 

@@ -4,7 +4,7 @@ use kube::api::ListParams;
 
 use super::*;
 use crate::api::Release;
-use crate::api::audit::{Action as Audited, AuditEntry};
+use crate::api::bowline::audit::{Action as Audited, AuditEntry};
 use crate::engine::audit;
 use crate::subjects::release_pin::kind::live;
 

@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 
+use crate::api::choreo::rendered::Health;
 use crate::api::condition::{self, Status};
-use crate::api::pin::{MAX_OUTCOMES, ReleasePinStatus};
-use crate::api::rendered::Health;
+use crate::api::openchoreo::pin::{MAX_OUTCOMES, ReleasePinStatus};
 use crate::controllers::pin::rendered::{Report, Word};
 use crate::controllers::pin::status::{Done, Step, Subject, Trouble, status};
 

@@ -10,7 +10,7 @@ use kube::runtime::wait::await_condition;
 use serde_json::json;
 
 use super::stage::*;
-use crate::api::rendered::RenderedRelease;
+use crate::api::choreo::rendered::RenderedRelease;
 use crate::api::{ReleasePin, condition, labels};
 use crate::controllers::rendered::deletion_guard;
 

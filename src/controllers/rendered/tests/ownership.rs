@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::api::builtin::is_builtin;
+use crate::api::choreo::rendered::RenderedResource;
 use crate::api::labels;
-use crate::api::rendered::RenderedResource;
 use crate::controllers::rendered::apply::{Step, step};
 use crate::controllers::rendered::desired::{Desired, desired, named};
 use crate::controllers::rendered::kinds::{Kind, WELL_KNOWN};
@@ -296,7 +296,7 @@ fn an_object_is_touched_only_when_it_has_to_be() {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "b"}}),
     );
     let mine = live(&object("u1", "web-dev", ours()));
-    let entry = |applied: Option<String>| crate::api::rendered::ResourceStatus {
+    let entry = |applied: Option<String>| crate::api::choreo::rendered::ResourceStatus {
         applied,
         ..Default::default()
     };

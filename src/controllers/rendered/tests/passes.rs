@@ -8,7 +8,7 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::stage::*;
-use crate::api::rendered::Health;
+use crate::api::choreo::rendered::Health;
 use crate::api::{condition, labels};
 
 /// Changes an object as another user, by a plain update.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::stage::*;
+use crate::api::choreo::rendered::Health;
 use crate::api::condition;
-use crate::api::rendered::Health;
 
 #[tokio::test]
 async fn one_controller_serves_every_data_plane() {

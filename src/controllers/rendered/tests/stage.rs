@@ -21,8 +21,8 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::api::choreo::rendered::{RenderedRelease, ResourceStatus};
 use crate::api::condition;
-use crate::api::rendered::{RenderedRelease, ResourceStatus};
 use crate::connect::{self, DataPlanes, Deadlines};
 use crate::controllers::rendered::{Settings, Ways, run};
 use crate::controllers::{Context, metrics::Metrics, simulator};

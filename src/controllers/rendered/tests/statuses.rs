@@ -6,8 +6,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::api::choreo::rendered::{Health, RenderedReleaseStatus};
 use crate::api::condition::{self, Status};
-use crate::api::rendered::{Health, RenderedReleaseStatus};
 use crate::controllers::rendered::deploy::{Deployed, Found, Pruned};
 use crate::controllers::rendered::kinds::Blind;
 use crate::controllers::rendered::live::Whole;

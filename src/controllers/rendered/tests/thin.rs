@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::stage::*;
-use crate::api::rendered::Health;
+use crate::api::choreo::rendered::Health;
 use crate::api::{condition, labels};
 
 #[tokio::test]

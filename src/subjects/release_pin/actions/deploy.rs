@@ -1,7 +1,7 @@
 //! `deploy`: deploys a release to an environment without a promotion path into it.
 
 use super::{After, change};
-use crate::api::audit::Action;
+use crate::api::bowline::audit::Action;
 use crate::engine::plan::{Asked, Plan};
 use crate::engine::world::World;
 use crate::subjects::release_pin::rows::ReleaseRow;

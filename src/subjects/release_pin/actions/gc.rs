@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::rollback;
-use crate::api::environment::Retention;
+use crate::api::openchoreo::environment::Retention;
 use crate::engine::confirmation::Confirmation;
 use crate::engine::ownership::GitOps;
 use crate::engine::plan::Asked;

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::api::release::Verdict;
+use crate::api::openchoreo::release::Verdict;
 use crate::engine::confirmation::{Confirmation, Reason};
 use crate::engine::plan::Asked;
 use crate::engine::world::{Key, World};

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{After, change, rollback};
-use crate::api::audit::Action;
-use crate::api::pin::Hold;
+use crate::api::bowline::audit::Action;
+use crate::api::hold::Hold;
 use crate::engine::plan::{Asked, Plan};
 use crate::engine::world::World;
 use crate::subjects::release_pin::facts::identity;

@@ -2,7 +2,7 @@
 //! own settings.
 
 use super::{After, change};
-use crate::api::audit::Action;
+use crate::api::bowline::audit::Action;
 use crate::engine::plan::{Asked, Change, Plan};
 use crate::engine::world::World;
 use crate::subjects::release_pin::rules::{Refusal, Rules};

@@ -4,7 +4,9 @@ use kube::ResourceExt;
 use kube_values::name::label_value;
 use serde_json::Value;
 
-use crate::api::release::{AddonReference, Content, GitRef, Reference, Release, ReleaseSpec};
+use crate::api::openchoreo::release::{
+    AddonReference, Content, GitRef, Reference, Release, ReleaseSpec,
+};
 use crate::api::{AddonDefinition, Definitions, Object, labels, names};
 use crate::resolve::content;
 

@@ -6,9 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{After, change};
-use crate::api::audit::Action;
-use crate::api::pin::Hold;
-use crate::api::release::Verdict;
+use crate::api::bowline::audit::Action;
+use crate::api::hold::Hold;
+use crate::api::openchoreo::release::Verdict;
 use crate::engine::controller_status::ControllerStatus;
 use crate::engine::plan::{Asked, Plan};
 use crate::engine::revisions::abandoned;

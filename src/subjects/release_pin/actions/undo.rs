@@ -5,8 +5,8 @@
 
 use super::rollback::was_unhealthy;
 use super::{After, change};
-use crate::api::audit::{Action, AuditEntry, CLONE_ENDS};
-use crate::api::pin::Hold;
+use crate::api::bowline::audit::{Action, AuditEntry, CLONE_ENDS};
+use crate::api::hold::Hold;
 use crate::engine::plan::{Asked, Plan};
 use crate::engine::world::World;
 use crate::subjects::release_pin::facts::identity;

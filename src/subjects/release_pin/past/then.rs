@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use super::{Change, History, Past, State};
-use crate::api::pin::Hold;
+use crate::api::hold::Hold;
 use crate::engine::world::{Key, Source, World};
 use crate::subjects::release_pin::actions::rollback;
 use crate::subjects::release_pin::matrix::{Cell, Columns, Good, Health, Named};

@@ -8,9 +8,10 @@ use jiff::Timestamp;
 
 use super::content::{self, Content};
 use super::propose::{PINS, RELEASES};
-use crate::api::audit::Action;
-use crate::api::pin::{Hold, ReleasePinSpec};
-use crate::api::release::Verdict;
+use crate::api::bowline::audit::Action;
+use crate::api::hold::Hold;
+use crate::api::openchoreo::pin::ReleasePinSpec;
+use crate::api::openchoreo::release::Verdict;
 use crate::connect::Repository;
 use crate::engine::world::{Key, World};
 use crate::git::GitError;

@@ -1,6 +1,6 @@
 //! The message of a commit: the action in the subject, the reason in the body, and trailers for tools.
 
-use crate::api::audit::Action;
+use crate::api::bowline::audit::Action;
 use crate::engine::plan::{Change, Plan};
 use crate::gitops::tree::Trailers;
 use crate::text;

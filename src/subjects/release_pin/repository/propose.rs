@@ -6,9 +6,9 @@ use kube::core::Resource;
 use serde_json::{Value, json};
 
 use super::{CommitFacts, Proposal, ProposeError, message};
-use crate::api::audit::Action;
-use crate::api::pin::Hold;
-use crate::api::release::{Mark, Verdict};
+use crate::api::bowline::audit::Action;
+use crate::api::hold::Hold;
+use crate::api::openchoreo::release::{Mark, Verdict};
 use crate::api::{Release, labels};
 use crate::engine::plan::{Change, Plan};
 use crate::gitops::tree::{EditsError, ObjectEdit, Place, Trailers, Tree};

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use kube::{Resource, ResourceExt};
 
-use crate::api::release::GitRef;
+use crate::api::openchoreo::release::GitRef;
 use crate::api::{Definitions, Release, labels};
 use crate::connect::Address;
 use crate::git::GitError;

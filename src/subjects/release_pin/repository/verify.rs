@@ -12,8 +12,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::api::audit::{Action, COMPONENT, RELEASE_PIN, Subject};
-use crate::api::pin::{Hold, ReleasePinSpec};
+use crate::api::bowline::audit::{Action, COMPONENT, RELEASE_PIN, Subject};
+use crate::api::hold::Hold;
+use crate::api::openchoreo::pin::ReleasePinSpec;
 use crate::connect::Repository;
 use crate::engine::audit::{ChainSummary, Finding, Severity, Verdict};
 use crate::git::log::Commit;

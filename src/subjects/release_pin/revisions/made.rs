@@ -4,8 +4,9 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::Pinned;
-use crate::api::audit::Action;
-use crate::api::pin::{self, Hold};
+use crate::api::bowline::audit::Action;
+use crate::api::hold::Hold;
+use crate::api::openchoreo::pin;
 use crate::engine::revisions::{Cause, Revision, Revisions, Row};
 
 /// The change that made a release effective.

@@ -8,8 +8,9 @@ use kube::api::{Api, ListParams};
 use serde::Serialize;
 
 use crate::api::ReleasePin;
-use crate::api::audit::{AuditEntry, AuditEntrySpec, ContentRef, RELEASE_PIN};
-use crate::api::pin::{Hold, Outcome};
+use crate::api::bowline::audit::{AuditEntry, AuditEntrySpec, ContentRef, RELEASE_PIN};
+use crate::api::hold::Hold;
+use crate::api::openchoreo::pin::Outcome;
 use crate::engine::audit;
 use crate::engine::revisions::{Cause, Revision, Revisions, State, with_missing};
 use crate::engine::subject::dynamic;

@@ -8,13 +8,14 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::api::ReleasePin;
-use crate::api::audit::{
+use crate::api::bowline::audit::{
     Action, AuditEntry, AuditEntrySpec, COMPONENT, Checkpoint, ContentRef, Gap, RELEASE_PIN,
     Subject,
 };
+use crate::api::hold::Hold;
+use crate::api::openchoreo::pin::{Outcome, ReleasePinSpec, ReleasePinStatus};
+use crate::api::openchoreo::reference::NameRef;
 use crate::api::operation::Operation;
-use crate::api::pin::{Hold, Outcome, ReleasePinSpec, ReleasePinStatus};
-use crate::api::reference::NameRef;
 use crate::engine::revisions::{Cause, Revision, Revisions, Row, State, beyond};
 
 fn at(second: i64) -> Timestamp {

@@ -13,8 +13,8 @@ use kube_embedded::{Embedded, User};
 use serde_json::json;
 use tower::Service;
 
-use crate::api::audit::AuditEntry;
-use crate::api::pin::Hold;
+use crate::api::bowline::audit::AuditEntry;
+use crate::api::hold::Hold;
 use crate::api::{DeploymentPipeline, Environment, Release, ReleasePin, labels};
 use crate::engine::apply::{Applied, ApplyError, apply, apply_all};
 use crate::engine::audit::{self, AuditWriter};

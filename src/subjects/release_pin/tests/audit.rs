@@ -6,10 +6,11 @@ use kube::ResourceExt;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::api::audit::{Action, AuditEntry, COMPONENT, ContentRef, Gap};
+use crate::api::bowline::audit::{Action, AuditEntry, COMPONENT, ContentRef, Gap};
+use crate::api::hold::Hold;
+use crate::api::openchoreo::pin::{ReleasePin, ReleasePinSpec};
+use crate::api::openchoreo::reference::NameRef;
 use crate::api::operation::Operation;
-use crate::api::pin::{Hold, ReleasePin, ReleasePinSpec};
-use crate::api::reference::NameRef;
 use crate::api::{digest, labels};
 use crate::engine::audit;
 use crate::engine::audit::{

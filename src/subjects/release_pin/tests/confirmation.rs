@@ -1,6 +1,6 @@
 //! How strongly the changes of ReleasePins have to be confirmed.
 
-use crate::api::audit::Action;
+use crate::api::bowline::audit::Action;
 use crate::engine::confirmation::Confirmation;
 use crate::engine::plan::{Change, Plan};
 use crate::subjects::release_pin::fixture;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use kube::ResourceExt;
 
 use super::{Whole, comparison, place, view};
-use crate::api::audit::AuditEntry;
-use crate::api::pin::Hold;
+use crate::api::bowline::audit::AuditEntry;
+use crate::api::hold::Hold;
 use crate::engine::audit::{self, Finding};
 use crate::text;
 use crate::tui::action::Action;
@@ -201,7 +201,7 @@ impl State {
             Some(reason) => add("why", reason, Role::Text),
             None => add("why", "no reason was given", Role::Muted),
         }
-        let release = |release: &crate::api::audit::ContentRef| {
+        let release = |release: &crate::api::bowline::audit::ContentRef| {
             let hash = release.hash.as_deref().map(short);
             let hash = hash
                 .map(|hash| format!("  content {hash}"))

@@ -1,8 +1,8 @@
 use serde_json::json;
 
 use super::*;
-use crate::api::audit::{Action as Done, ContentRef};
-use crate::api::pin::Hold;
+use crate::api::bowline::audit::{Action as Done, ContentRef};
+use crate::api::hold::Hold;
 use crate::engine::revisions::{Cause, Missing, Reason, State};
 use crate::engine::world::{Event, World};
 use crate::subjects::release_pin::fixture::{self, at, pin, release, world};

@@ -4,8 +4,8 @@
 use jiff::Timestamp;
 
 use super::{Effective, State};
-use crate::api::audit::Action;
-use crate::api::release::Verdict;
+use crate::api::bowline::audit::Action;
+use crate::api::openchoreo::release::Verdict;
 use crate::engine::world::{Key, World};
 use crate::gitops::tree::LeftOutPin;
 use crate::subjects;
@@ -287,7 +287,7 @@ fn failure(health: Health, (reason, message): (&str, &str)) -> String {
 }
 
 fn holds(cell: &Cell<'_>, target_info: &TargetInfo, now: Timestamp) -> Vec<(String, Role)> {
-    let hold = |hold: &crate::api::pin::Hold| {
+    let hold = |hold: &crate::api::hold::Hold| {
         let until = match &hold.until {
             Some(until) if until.0 <= now => {
                 format!(", expired {}", target_info.clock(until.0, now))

@@ -5,8 +5,8 @@ use jiff::Timestamp;
 
 use super::page::{Sight, Spans};
 use super::{Outcome, State};
-use crate::api::pin::Hold;
-use crate::api::release::Verdict;
+use crate::api::hold::Hold;
+use crate::api::openchoreo::release::Verdict;
 use crate::engine::plan::Change;
 use crate::engine::world::Key;
 use crate::subjects::release_pin::actions::gc::Collection;

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 
-use crate::api::audit::Action;
-use crate::api::release::Verdict;
+use crate::api::bowline::audit::Action;
+use crate::api::openchoreo::release::Verdict;
 use crate::engine::apply::Applied;
 use crate::engine::plan::Change;
 use crate::engine::subject::Numbering;

@@ -41,7 +41,7 @@ fn marked_good(still: SnapshotTest) -> SnapshotTest {
     let marking = {
         let command = crate::subjects::release_pin::actions::mark::Mark {
             release: "checkout-service-v1.2.3".to_owned(),
-            verdict: crate::api::release::Verdict::Good,
+            verdict: crate::api::openchoreo::release::Verdict::Good,
         };
         let asked = crate::engine::plan::Asked {
             operation: "one".to_owned(),

@@ -5,7 +5,7 @@ use kube::ResourceExt;
 use kube::api::PartialObjectMeta;
 use serde_json::{Value, json};
 
-use crate::api::audit::{Action, AuditEntry, ContentRef};
+use crate::api::bowline::audit::{Action, AuditEntry, ContentRef};
 use crate::api::{ComponentEnvSnapshot, Release, ReleasePin, labels};
 use crate::engine::audit::{self, OnRelease, Recorder};
 use crate::engine::plan::Asked;

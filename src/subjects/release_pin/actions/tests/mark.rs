@@ -1,7 +1,7 @@
 //! The plans and refusals of marks.
 
 use super::*;
-use crate::api::release::Verdict;
+use crate::api::openchoreo::release::Verdict;
 use crate::subjects::release_pin::actions::mark::{self, Mark};
 
 #[test]
@@ -12,7 +12,7 @@ fn marks() {
         let mark = json!({"bowline.dev/mark": bad});
         world.releases(Event::Applied(release("cart-2", "cart", 2, mark)));
     };
-    assert!(serde_json::from_str::<crate::api::release::Mark>(bad).is_ok());
+    assert!(serde_json::from_str::<crate::api::openchoreo::release::Mark>(bad).is_ok());
     type Case = (
         &'static str,
         Change,

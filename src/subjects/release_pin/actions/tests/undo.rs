@@ -1,7 +1,7 @@
 //! Plans that reverse the last action.
 
 use super::*;
-use crate::api::audit::AuditEntry;
+use crate::api::bowline::audit::AuditEntry;
 use crate::subjects::release_pin::actions::undo::{self, Undo};
 
 /// An entry of the ReleasePin of cart in an environment, at a revision.

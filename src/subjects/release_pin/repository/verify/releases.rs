@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{Facts, report, unknown};
-use crate::api::audit::Action;
+use crate::api::bowline::audit::Action;
 use crate::api::labels;
-use crate::api::release::Verdict;
+use crate::api::openchoreo::release::Verdict;
 use crate::engine::audit::{Severity, Verdict as Findings};
 use crate::git::log::Commit;
 use crate::gitops::tree::{Trailers, is_a};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::reference::ComponentOwner;
 use super::release::Content;
-use super::schema::{self, Object};
+use crate::api::schema::{self, Object};
 
 /// Complete copies of the definitions of one component in one environment.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

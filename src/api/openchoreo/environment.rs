@@ -10,9 +10,9 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::interval::Interval;
 use super::reference::NameRef;
-use super::schema;
+use crate::api::interval::Interval;
+use crate::api::schema;
 
 pub use fault::{PipelineCycle, PipelineFault};
 

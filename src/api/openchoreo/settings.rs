@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::reference::ComponentOwner;
-use super::schema::{self, Object};
+use crate::api::schema::{self, Object};
 
 /// The settings of one component in one environment.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

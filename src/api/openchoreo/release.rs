@@ -11,9 +11,9 @@ use kube::{CustomResource, ResourceExt};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::annotation::{self, UnreadableAnnotation};
-use super::labels;
-use super::schema::Object;
+use crate::api::annotation::{self, UnreadableAnnotation};
+use crate::api::labels;
+use crate::api::schema::Object;
 
 /// All definitions of one version of a component.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -8,10 +8,10 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::annotation::{self, UnreadableAnnotation};
-use super::interval::Interval;
-use super::labels;
-use super::schema::{self, Object};
+use crate::api::annotation::{self, UnreadableAnnotation};
+use crate::api::interval::Interval;
+use crate::api::labels;
+use crate::api::schema::{self, Object};
 
 /// The desired resources of one component in a data plane.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -8,8 +8,8 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::pin::Hold;
-use super::schema;
+use crate::api::hold::Hold;
+use crate::api::schema;
 
 /// The reason of an entry whose change is unknown, because the clone is shallow.
 pub const CLONE_ENDS: &str = "not known: the clone ends here";

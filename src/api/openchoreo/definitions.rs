@@ -9,7 +9,7 @@ use kube::api::ObjectMeta;
 use serde::Serialize;
 
 use super::component::{Addon, Component, ComponentTypeDefinition, Workload};
-use super::digest;
+use crate::api::digest;
 
 /// Complete copies of the definitions of one release.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

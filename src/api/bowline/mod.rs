@@ -1,0 +1,3 @@
+//! The group bowline.dev: the audit trail.
+
+pub mod audit;

@@ -1,0 +1,3 @@
+//! The group core.choreo.dev: the rendered resources of a component in an environment.
+
+pub mod rendered;
