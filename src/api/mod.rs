@@ -44,7 +44,7 @@ mod store;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 
-pub use bowline::audit::AuditEntry;
+pub use self::bowline::audit::AuditEntry;
 pub use choreo::rendered::RenderedRelease;
 pub use openchoreo::component::{Addon, Component, ComponentTypeDefinition, Workload};
 pub use openchoreo::definitions::{AddonDefinition, Definitions};

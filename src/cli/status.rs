@@ -539,7 +539,10 @@ impl Matrix {
                 table.push(cells);
             }
         }
-        let mut text = format!("{}\n", output::table(&table));
+        let mut text = match table.len() {
+            1 => String::new(),
+            _ => format!("{}\n", output::table(&table)),
+        };
         for line in self.failures() {
             text += &format!("{line}\n");
         }

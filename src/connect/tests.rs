@@ -481,10 +481,7 @@ async fn kinds_that_discovery_does_not_list_are_named_with_the_two_next_steps() 
         );
         let hint = error.hint().unwrap();
         assert!(hint.contains("bowline install --context one"), "{hint}");
-        assert!(
-            hint.contains("bowline get deployments --context one"),
-            "{hint}"
-        );
+        assert!(hint.contains("bowline status -A --context one"), "{hint}");
         // An embedded store has every kind, and gets no discovery request.
         let file = "store.db".into();
         let own = Connection::of(client, Target::Embedded { file }, "shop");

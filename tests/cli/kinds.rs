@@ -88,7 +88,7 @@ fn every_verb_says_that_a_cluster_does_not_have_bowlines_kinds() {
             "{line}: {err}"
         );
         assert!(
-            err.contains("; bowline get deployments --context c "),
+            err.contains("; bowline status -A --context c "),
             "{line}: {err}"
         );
     }

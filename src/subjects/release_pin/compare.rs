@@ -192,8 +192,13 @@ impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
         [from, to]: [&str; 2],
         notes: &mut Vec<String>,
     ) -> Result<Sides, CompareError> {
-        let (before, one) = self.without_namespace(component, from, notes).await?;
-        let (after, other) = self.without_namespace(component, to, notes).await?;
+        // A wrong name of an environment is reported before anything else.
+        let one = self.environment(component, from).await?.namespace;
+        let other = self.environment(component, to).await?.namespace;
+        let mut before = self.rendered(component, from, notes).await?;
+        let mut after = self.rendered(component, to, notes).await?;
+        leave_out(&one, &mut before.objects);
+        leave_out(&other, &mut after.objects);
         if one != other {
             notes.push(format!(
                 "the namespaces of the environments, {one} and {other}, are not compared"
@@ -204,18 +209,6 @@ impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
             after,
             is_live: false,
         })
-    }
-
-    async fn without_namespace(
-        &self,
-        component: &str,
-        environment: &str,
-        notes: &mut Vec<String>,
-    ) -> Result<(Side, String), CompareError> {
-        let mut side = self.rendered(component, environment, notes).await?;
-        let namespace = self.environment(environment).await?.namespace;
-        leave_out(&namespace, &mut side.objects);
-        Ok((side, namespace))
     }
 
     /// Compares the rendered objects of an environment with the live objects. `context` gets the
@@ -233,7 +226,8 @@ impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
     {
         let before = self.rendered(component, environment, notes).await?;
         let (client, namespace) = (&self.connection.client, &self.connection.namespace);
-        let name = self.environment(environment).await?.data_plane_ref.name;
+        let spec = self.environment(component, environment).await?;
+        let name = spec.data_plane_ref.name;
         let planes: Api<DataPlane> = Api::namespaced(client.clone(), namespace);
         let Some(plane) = planes.get_opt(&name).await? else {
             return Err(CompareError::NoDataPlane {
@@ -304,10 +298,19 @@ impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
         Ok(self.side(format!("release {name}"), objects(&definitions)))
     }
 
-    async fn environment(&self, name: &str) -> Result<EnvironmentSpec, CompareError> {
+    async fn environment(
+        &self,
+        component: &str,
+        name: &str,
+    ) -> Result<EnvironmentSpec, CompareError> {
         let (client, namespace) = (&self.connection.client, &self.connection.namespace);
         let environments: Api<api::Environment> = Api::namespaced(client.clone(), namespace);
-        Ok(environments.get(name).await?.spec)
+        match environments.get_opt(name).await? {
+            Some(environment) => Ok(environment.spec),
+            None => Err(NoSubject::not_deployed(client, namespace, component, name)
+                .await
+                .into()),
+        }
     }
 
     async fn rendered(

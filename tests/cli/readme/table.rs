@@ -151,7 +151,11 @@ pub const TABLE: &[Entry] = &[
             Store,
             &[],
             &[
-                line("bowline status", 0, "COMPONENT"),
+                line(
+                    "bowline status",
+                    0,
+                    "nothing is deployed in namespace default",
+                ),
                 line(
                     "bowline release create cart --version v1.2.3",
                     0,

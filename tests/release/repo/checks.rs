@@ -445,11 +445,11 @@ fn a_repository_without_our_kinds_is_named_with_next_steps() {
             "{}",
             ran.err
         );
-        let hint = format!(
-            "hint: bowline release create COMPONENT -f DIR --repo {} makes the first release",
+        let step = format!(
+            "bowline release create COMPONENT --repo {}",
             shop.root.display()
         );
-        assert!(ran.err.contains(&hint), "{}", ran.err);
+        assert!(ran.err.contains(&step), "{}", ran.err);
     }
     // The first step of the hint works: it creates the first object.
     shop.write("definitions/all.yaml", &super::component("cart"));

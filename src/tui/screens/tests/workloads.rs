@@ -40,5 +40,5 @@ fn a_filter_finds_workloads_by_kind_and_image() {
 fn a_workload_is_not_promoted() {
     cluster()
         .keys("G P")
-        .shows("there is no DeploymentPipeline");
+        .shows("deploy/web has no releases: promote needs a component");
 }
