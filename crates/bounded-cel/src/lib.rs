@@ -24,6 +24,8 @@
 //! lists, sets, math, base64 and regex, quantities, the authorizer. Not supported: protobuf messages, URLs, IP
 //! addresses, semantic versions, named formats.
 
+#![warn(missing_docs)]
+
 mod compile;
 mod eval;
 mod functions;

@@ -14,6 +14,8 @@
 //!
 //! Values carry no comments, and this crate knows no schema.
 
+#![warn(missing_docs)]
+
 pub mod edit;
 mod json;
 mod read;

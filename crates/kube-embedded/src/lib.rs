@@ -7,6 +7,8 @@
 //! The caller passes in its kinds, admission policies, stamps and clock ([`Setup`]). The objects of some kinds
 //! can live outside the store, for example in files ([`Origin`]).
 
+#![warn(missing_docs)]
+
 pub mod admission;
 pub mod apply;
 pub mod builtin;

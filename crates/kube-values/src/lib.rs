@@ -4,6 +4,8 @@
 //! The functions are pure. They return no messages for users, except for the errors of [`name`], which are those
 //! of the API server. Where two callers need different rules, the difference is a parameter.
 
+#![warn(missing_docs)]
+
 pub mod duration;
 pub mod format;
 pub mod limit;
