@@ -13,7 +13,7 @@ const BLESS: &str = "BOWLINE_BLESS";
 
 #[test]
 fn deploy_holds_the_crds_of_the_types() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/crds");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/crds");
     let mut expected = BTreeSet::new();
     for crd in crds() {
         let name = format!("{}.yaml", crd.metadata.name.as_deref().unwrap());

@@ -5,7 +5,6 @@
 //! tests does not count.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::Path;
 
 use super::paths::{Segments, exported, paths, without_comments, without_tests};
 
@@ -210,17 +209,14 @@ type Graph = BTreeMap<String, BTreeSet<String>>;
 type Sources = BTreeMap<Segments, String>;
 
 fn read() -> Sources {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut files = Vec::new();
-    super::sources(&root, &mut files);
-    let read = files.into_iter().map(|file| {
-        let inside = file.strip_prefix(&root).unwrap().with_extension("");
-        let mut module: Segments = inside
-            .components()
-            .map(|part| part.as_os_str().to_str().unwrap().to_owned())
+    let read = super::program().into_iter().map(|(file, source)| {
+        let file = file.with_extension("");
+        let mut module: Segments = file
+            .iter()
+            .map(|part| part.to_str().unwrap().to_owned())
             .collect();
         module.pop_if(|last| last == "mod");
-        (module, std::fs::read_to_string(&file).unwrap())
+        (module, source)
     });
     read.collect()
 }

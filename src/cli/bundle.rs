@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn every_pipeline_of_deploy_enables_retention() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
         let mut count = 0;
         for file in files(&folder) {
             let text = std::fs::read_to_string(&file).unwrap();
@@ -281,7 +281,7 @@ mod tests {
             let found = items(list).into_iter().find(|it| it["name"] == name);
             found.unwrap_or_else(|| panic!("no {name} in {list}"))
         };
-        let cli = crate::cli::Cli::command();
+        let cli = crate::Cli::command();
         let verb = cli.find_subcommand("controller").unwrap();
         for (secret, flag, key) in [
             ("bowline-kubeconfig", "data-planes", Some("config")),
@@ -301,7 +301,7 @@ mod tests {
             assert_eq!(named(&container["env"], variable)["value"], path.as_str());
         }
         // The documented command creates the Secret with this key.
-        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/controllers.md");
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/controllers.md");
         let page = std::fs::read_to_string(page).unwrap();
         let line = page
             .lines()

@@ -46,6 +46,10 @@ mod theme;
 mod uninstall;
 mod version;
 
+// The same paths in every package: `crate::engine` is the engine here too.
+use bowline_controllers as controllers;
+use bowline_core::{api, connect, engine, git, gitops, resolve, subjects, text};
+
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
@@ -54,9 +58,9 @@ use std::time::Duration;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use futures::future::BoxFuture;
 
-use crate::connect::{self, Environment, Options, plugin};
+use crate::connect::{Environment, Options, plugin};
 use crate::resolve::git::Git;
-use crate::text::{self, CleanWriter};
+use crate::text::CleanWriter;
 use controller::LogFormat;
 use error::{Error, Exit};
 use global::Global;
@@ -187,8 +191,7 @@ pub struct Interactive {
 }
 
 /// Returns the clap command of the program, for the table of texts.
-#[cfg(test)]
-pub(crate) fn command() -> clap::Command {
+pub fn command() -> clap::Command {
     Cli::command()
 }
 

@@ -13,12 +13,12 @@ use super::error::{Error, Exit};
 use super::gitflags::GitFlags;
 use super::output;
 use crate::api::{Definitions, Release, ReleasePin, names};
-use crate::render::{self, Inputs, Library, Rendered};
 use crate::resolve::git::Git;
 use crate::resolve::{self, Resolved};
 use crate::subjects::release_pin::catalog::{Catalog, CatalogError};
 use crate::subjects::release_pin::ownership;
 use crate::text;
+use bowline_core::render::{self, Inputs, Library, Rendered};
 
 /// The arguments of `render`.
 #[derive(Args, Debug)]

@@ -181,7 +181,6 @@ impl Address {
     }
 
     /// Makes the address of a context, for tests.
-    #[cfg(test)]
     pub fn of_context(context: &str, kubeconfig: &str, namespace: &str) -> Self {
         Self {
             kubeconfigs: vec![kubeconfig.into()],

@@ -25,6 +25,9 @@ pub mod table;
 #[cfg(test)]
 mod testing;
 
+// The same paths in every package: `crate::engine` is the engine here too.
+use bowline_core::{api, connect, engine, render, resolve, subjects, text};
+
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
@@ -36,7 +39,6 @@ use crate::engine::bodies::Bodies;
 use crate::engine::whoami;
 use crate::engine::world::feed::Feed;
 use crate::resolve::git::Git;
-use crate::subjects;
 use metrics::Metrics;
 
 /// A function that returns the current time.

@@ -130,7 +130,7 @@ mod tests {
     use kube::api::DeleteParams;
 
     use super::*;
-    use crate::controllers::testing::{Shop, start};
+    use crate::testing::{Shop, start};
 
     fn says(found: Option<&DeploymentPipeline>, status: &str, words: &str) -> bool {
         let said = found.and_then(|found| found.status.as_ref());

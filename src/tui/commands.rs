@@ -555,7 +555,7 @@ fn span(text: &str) -> Result<SignedDuration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::snapshot_test::SnapshotTest;
+    use crate::snapshot_test::SnapshotTest;
 
     #[test]
     fn an_incident_has_a_start_an_end_and_a_file() {

@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::action::Action;
 use crate::api::hold::Hold;
 use crate::api::openchoreo::release::Verdict;
 use crate::engine::world::{Key, World};
+use crate::model::{Subject, TargetInfo};
+use crate::prompt::Choice;
 use crate::subjects::release_pin::actions::gc::Gc;
 use crate::subjects::release_pin::actions::mark::Mark;
 use crate::subjects::release_pin::actions::pin::{PinHold, Unpin};
@@ -17,9 +20,6 @@ use crate::subjects::release_pin::planner;
 use crate::subjects::release_pin::rules::{Refusal, Step};
 use crate::subjects::service::Command;
 use crate::subjects::{self, workload};
-use crate::tui::action::Action;
-use crate::tui::model::{Subject, TargetInfo};
-use crate::tui::prompt::Choice;
 
 /// Returns the message about a selection that has no environment.
 fn nowhere(subject: &Subject) -> String {
@@ -494,7 +494,7 @@ fn denied_move(target_info: &TargetInfo, order: &planner::Order) -> Option<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::snapshot_test::{SnapshotTest, fleet, target_info};
+    use crate::snapshot_test::{SnapshotTest, fleet, target_info};
 
     #[test]
     fn without_an_environment_an_action_says_why() {

@@ -93,7 +93,7 @@ pub fn of(refusal: &Refusal, keymap: &Keymap, target_info: &TargetInfo) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::snapshot_test;
+    use crate::snapshot_test;
 
     #[test]
     fn hints_name_the_keys_of_the_keymap() {

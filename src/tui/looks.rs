@@ -117,9 +117,9 @@ fn no_such(what: &str, name: &str, known: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::action::{Action, Mode};
     use crate::connect;
-    use crate::tui::action::{Action, Mode};
-    use crate::tui::theme::Role;
+    use crate::theme::Role;
 
     /// Creates a configuration directory with a user's theme and this `config.toml`.
     fn home(config: &str) -> (tempfile::TempDir, Environment) {

@@ -41,10 +41,13 @@ pub mod view;
 mod visible;
 mod widgets;
 
+// The same paths in every package: `crate::engine` is the engine here too.
+use bowline_controllers as controllers;
+use bowline_core::{api, connect, engine, git, gitops, resolve, small_file, subjects, text};
+
 /// Returns the descriptions of the commands and the texts of the tour, each with its name, for the test that
 /// checks all texts of bowline.
-#[cfg(test)]
-pub(crate) fn texts() -> Vec<(String, String)> {
+pub fn texts() -> Vec<(String, String)> {
     let commands = commands::listing()
         .map(|(name, arguments, about)| (format!(":{name} {arguments}"), about.to_owned()));
     commands.chain(tour::texts()).collect()

@@ -68,10 +68,10 @@ pub fn pushed(model: &mut Model, now: Timestamp, pushed: Result<Pushed, Refused>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::effect::{Answer, WorkTree};
     use crate::git::State;
-    use crate::tui::effect::{Answer, WorkTree};
-    use crate::tui::model::{Event, RepositoryInfo};
-    use crate::tui::snapshot_test::SnapshotTest;
+    use crate::model::{Event, RepositoryInfo};
+    use crate::snapshot_test::SnapshotTest;
 
     fn still(state: State) -> SnapshotTest {
         let mut still = SnapshotTest::fleet();

@@ -179,7 +179,7 @@ pub fn page(size: (u16, u16)) -> isize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::filter::read;
+    use crate::filter::read;
 
     fn rows(names: &[&str]) -> Vec<Row<String>> {
         let row = |name: &&str| Row {

@@ -249,7 +249,7 @@ impl Camera {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::theme::Role;
+    use crate::theme::Role;
 
     #[test]
     fn a_picture_has_no_colours_where_the_user_wants_none() {

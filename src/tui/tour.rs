@@ -388,7 +388,6 @@ pub fn view(sheet: &mut Sheet<'_>, model: &Model) {
 }
 
 /// Returns the texts of the steps, each with the title of its step, for the test that checks all texts of bowline.
-#[cfg(test)]
 pub(super) fn texts() -> impl Iterator<Item = (String, String)> {
     STEPS.iter().flat_map(|step| {
         let words = [Some(step.words), step.astray.map(|(_, words)| words)];

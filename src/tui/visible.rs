@@ -121,9 +121,9 @@ fn reads_the_world(screen: &Screen) -> bool {
 mod tests {
     use super::*;
     use crate::engine::world::Event as Told;
+    use crate::model::Event;
+    use crate::snapshot_test::SnapshotTest;
     use crate::subjects::release_pin::fixture::{self, held, key, pin, release, unready};
-    use crate::tui::model::Event;
-    use crate::tui::snapshot_test::SnapshotTest;
 
     /// A hundred components, of which only the first are visible.
     fn many() -> SnapshotTest {

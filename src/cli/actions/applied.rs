@@ -2,27 +2,27 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::cli::connect::{self, Address};
-use crate::cli::error::Exit;
+use crate::connect::{self, Address};
 use crate::engine::apply::{Applied, ApplyError};
 use crate::engine::claim::ClaimError;
 use crate::engine::plan::Plan;
 use crate::engine::whoami::Clock;
+use crate::error::Exit;
 use crate::subjects::service::{self, Confirmed, NotApplied, Service};
 use crate::text::quoted;
 
 /// The result of a plan.
-pub(in crate::cli) struct Became {
+pub(crate) struct Became {
     /// The result of each change, in the order of the plan.
-    pub(in crate::cli) results: Vec<Result>,
+    pub(crate) results: Vec<Result>,
     /// The exit code of the program.
-    pub(in crate::cli) exit: Exit,
+    pub(crate) exit: Exit,
     /// Whether the user interrupted the plan.
-    pub(in crate::cli) interrupted: bool,
+    pub(crate) interrupted: bool,
 }
 
 /// The result of one change.
-pub(in crate::cli) enum Result {
+pub(crate) enum Result {
     /// The change was made. The number is the new generation of the object.
     Done(i64),
     /// The change is a commit on a branch that is not checked out.
@@ -38,18 +38,18 @@ pub(in crate::cli) enum Result {
 }
 
 impl Result {
-    pub(in crate::cli) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         matches!(self, Self::Done(_) | Self::Committed | Self::Unchanged)
     }
 
-    pub(in crate::cli) fn revision(&self) -> Option<i64> {
+    pub(crate) fn revision(&self) -> Option<i64> {
         match self {
             Self::Done(revision) => Some(*revision),
             _ => None,
         }
     }
 
-    pub(in crate::cli) fn word(&self) -> &'static str {
+    pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Done(_) | Self::Committed => "done",
             Self::Unchanged => "unchanged",
@@ -62,7 +62,7 @@ impl Result {
 
 /// Applies a confirmed plan. Returns the result, and whether the user interrupted the plan. On a server, an
 /// interrupt ends the plan after the current write. In a repository, an interrupt ends the program at once.
-pub(in crate::cli) async fn apply(
+pub(crate) async fn apply(
     service: &Service<'_>,
     confirmed: &mut Confirmed,
     user: &str,
@@ -85,7 +85,7 @@ pub(in crate::cli) async fn apply(
 }
 
 /// Prints the errors and warnings of applied changes, and returns the results.
-pub(in crate::cli) fn became(
+pub(crate) fn became(
     plan: &Plan,
     answers: &[std::result::Result<Applied, ApplyError>],
     address: &Address,

@@ -6,12 +6,12 @@ use clap::{Args, Subcommand};
 use jiff::civil::DateTime;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::cli::duration;
-use crate::cli::error::{Error, Exit};
-use crate::cli::gitflags::GitFlags;
-use crate::cli::output::Format;
-use crate::cli::subject::{Named, named_by};
+use crate::duration;
 use crate::engine::subject::command::Verb as SubjectVerb;
+use crate::error::{Error, Exit};
+use crate::gitflags::GitFlags;
+use crate::output::Format;
+use crate::subject::{Named, named_by};
 use crate::subjects::release_pin::repository::BeforePlan;
 
 /// The verbs that move and pin ReleasePins.
@@ -46,7 +46,7 @@ impl Verb {
 
     /// Returns the subject that the user named with its kind, such as deploy/web; None if the user named a
     /// component.
-    pub(in crate::cli) fn subject(&self) -> Option<Named> {
+    pub(crate) fn subject(&self) -> Option<Named> {
         named_by(match self {
             Self::Deploy(_) | Self::Promote(_) => None,
             Self::Rollback(arguments) => arguments.component.as_ref(),
@@ -118,22 +118,22 @@ impl Verb {
 pub struct Changes {
     /// The reason; the audit trail records it
     #[arg(long, value_name = "TEXT")]
-    pub(in crate::cli) reason: Option<String>,
+    pub(crate) reason: Option<String>,
     /// Print the plan, change nothing, and exit with 3 if something would change
     #[arg(long)]
-    pub(in crate::cli) dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Do not ask for confirmation
     #[arg(short, long)]
-    pub(in crate::cli) yes: bool,
+    pub(crate) yes: bool,
     /// Wait until the rollout is ready, and exit with 1 if it fails or is not ready in time
     #[arg(long)]
-    pub(in crate::cli) wait: bool,
+    pub(crate) wait: bool,
     /// How long to wait (30s, 10m)
     #[arg(long, value_name = "DURATION", default_value = "5m", requires = "wait", value_parser = duration)]
-    pub(in crate::cli) timeout: Duration,
+    pub(crate) timeout: Duration,
     /// The output format
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
-    pub(in crate::cli) output: Format,
+    pub(crate) output: Format,
     #[command(flatten)]
     pub(super) git: GitFlags,
 }

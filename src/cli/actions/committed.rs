@@ -1,10 +1,10 @@
 //! The verbs of `actions` on a repository, where a plan becomes one commit.
 
-use crate::cli::Outcome;
-use crate::cli::commits::{push_again, told};
-use crate::cli::error::{Error, Exit};
+use crate::Outcome;
+use crate::commits::{push_again, told};
 use crate::engine::diff::Diff;
 use crate::engine::plan::Plan;
+use crate::error::{Error, Exit};
 use crate::subjects::release_pin::repository::{Commits, Committed, Proposal};
 use crate::subjects::service::PlannedCommand;
 

@@ -4,22 +4,22 @@ use serde_json::{Value, json};
 
 use super::applied::{Became, Result};
 use crate::api::bowline::audit::Action;
-use crate::cli::output::{self, Format};
 use crate::engine::diff::Diff;
 use crate::engine::plan::{Change, Plan};
 use crate::git::commit::Made;
+use crate::output::{self, Format};
 use crate::subjects::release_pin::kind;
 use crate::subjects::release_pin::repository::Proposal;
 use crate::text;
 
 /// The changed files of a repository, and the commit that changed them.
-pub(in crate::cli) struct Files<'a> {
-    pub(in crate::cli) proposal: &'a Proposal,
-    pub(in crate::cli) made: &'a Made,
+pub(crate) struct Files<'a> {
+    pub(crate) proposal: &'a Proposal,
+    pub(crate) made: &'a Made,
 }
 
 /// Prints the changes of a plan; for a repository also the changes in the files.
-pub(in crate::cli) fn planned(
+pub(crate) fn planned(
     plan: &Plan,
     shown: &[Option<Diff>],
     files: Option<&Proposal>,
@@ -49,7 +49,7 @@ pub(in crate::cli) fn planned(
 }
 
 /// Prints the result of a plan.
-pub(in crate::cli) fn done(
+pub(crate) fn done(
     plan: &Plan,
     shown: &[Option<Diff>],
     became: &Became,
@@ -130,7 +130,7 @@ fn name(change: &Change) -> String {
 
 /// Describes a change: the ReleasePin, the effective release before and after, the number of holds, the end of
 /// a new hold, and the holds that the change removes.
-pub(in crate::cli) fn line(action: Action, change: &Change) -> String {
+pub(crate) fn line(action: Action, change: &Change) -> String {
     let from = change
         .from
         .as_ref()

@@ -4,10 +4,10 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use super::applied::{Became, Result as Changed};
-use crate::cli::error::{Error, Exit};
 use crate::engine::plan::{Change, Plan};
 use crate::engine::world::World;
 use crate::engine::world::feed::Feed;
+use crate::error::{Error, Exit};
 use crate::subjects::release_pin::rollout::Rollout;
 
 /// The reason why waiting ended.

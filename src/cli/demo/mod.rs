@@ -34,12 +34,12 @@ use crate::api::labels;
 use crate::connect::{Environment, Options, StoreFile};
 use crate::controllers::beside::Beside;
 use crate::engine::world::{Key, World};
-use crate::render::{self, Inputs, Library};
 use crate::resolve::git::Git;
 use crate::subjects::release_pin::actions::release::{self, Source};
 use crate::subjects::release_pin::catalog::Catalog;
 use crate::subjects::release_pin::matrix::Health;
 use crate::text;
+use bowline_core::render::{self, Inputs, Library};
 use signals::Signals;
 use stage::{NAMESPACE, Stage, StageError};
 

@@ -251,7 +251,7 @@ fn the_surroundings_lead_nowhere() {
 
 #[test]
 fn the_world_is_the_whole_example() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/examples");
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/examples");
     let mut there = Vec::new();
     let mut open = vec![root.clone()];
     while let Some(directory) = open.pop() {

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::cli::socket::{GRACE, HEAD_LIMIT};
+use crate::socket::{GRACE, HEAD_LIMIT};
 
 struct Served {
     address: SocketAddr,

@@ -12,10 +12,10 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Duration, Instant};
 
 use crate::api::labels;
-use crate::cli::error::{Error, Exit};
 use crate::controllers::all;
 use crate::controllers::fence::Fence;
 use crate::controllers::lease::Election;
+use crate::error::{Error, Exit};
 
 /// The duration of the lease that `uninstall` holds, in seconds.
 const SECONDS: u16 = 15;

@@ -12,11 +12,11 @@ use super::lease::{self, Renewal};
 use super::rendered::{self, Rendered};
 use super::{Survey, counted};
 use crate::api::{ComponentEnvSnapshot, ReleasePin, RenderedRelease, condition, labels};
-use crate::cli::bundle::{MANAGER, Piece};
-use crate::cli::error::{Error, Exit};
-use crate::cli::kinds::Kind;
-use crate::cli::report::Report;
+use crate::bundle::{MANAGER, Piece};
 use crate::connect::Address;
+use crate::error::{Error, Exit};
+use crate::kinds::Kind;
+use crate::report::Report;
 
 /// The interval at which `uninstall` lists the remaining objects.
 const LOOK: Duration = Duration::from_millis(500);

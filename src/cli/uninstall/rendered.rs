@@ -8,11 +8,11 @@ use kube::{Client, CustomResourceExt, ResourceExt};
 use serde_json::json;
 
 use crate::api::{ReleasePin, RenderedRelease, labels, names};
-use crate::cli::bundle::{MANAGER, Piece};
-use crate::cli::error::{Error, Exit};
-use crate::cli::kinds::Kind;
-use crate::cli::report::Report;
+use crate::bundle::{MANAGER, Piece};
 use crate::controllers::rendered::deletion_guard;
+use crate::error::{Error, Exit};
+use crate::kinds::Kind;
+use crate::report::Report;
 use crate::text;
 
 /// The number of attempts to write an object that others keep changing.

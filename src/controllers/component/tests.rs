@@ -4,7 +4,7 @@ use serde_json::json;
 use super::*;
 use crate::api::bowline::audit::AuditEntry;
 use crate::api::{ReleasePin, condition};
-use crate::controllers::testing::{Shop, start};
+use crate::testing::{Shop, start};
 
 async fn patch<K>(shop: &Shop, name: &str, change: serde_json::Value)
 where
@@ -162,10 +162,7 @@ async fn what_is_missing_is_waited_for() {
     let shop = Shop::empty().await;
     let (context, _) = shop.context();
     let running = start(&context, run);
-    let component = crate::controllers::testing::DEFINITIONS
-        .split("---")
-        .next()
-        .unwrap();
+    let component = crate::testing::DEFINITIONS.split("---").next().unwrap();
     shop.apply(component).await;
     patch::<Component>(&shop, "cart", json!({"spec": {"autoDeploy": true}})).await;
     let said = |found: Option<&Component>| {
@@ -181,14 +178,11 @@ async fn what_is_missing_is_waited_for() {
         })
     };
     shop.until("cart", said).await;
-    for document in crate::controllers::testing::DEFINITIONS
-        .split("---")
-        .skip(1)
-    {
+    for document in crate::testing::DEFINITIONS.split("---").skip(1) {
         shop.apply(document).await;
     }
     until(&shop, "NoPipeline", "").await;
-    shop.apply(crate::controllers::testing::ENVIRONMENTS).await;
+    shop.apply(crate::testing::ENVIRONMENTS).await;
     let release = until(&shop, "AutoDeployed", "").await;
     assert_eq!(shop.get_pin("dev").await.spec.release_ref.name, release);
     running.stop().await;

@@ -1,7 +1,7 @@
 use kube::ResourceExt;
 
 use super::*;
-use crate::controllers::testing::{Shop, release_of, start};
+use crate::testing::{Shop, release_of, start};
 
 #[tokio::test]
 async fn what_was_left_out_is_filled_in_and_what_stands_there_is_kept() {

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::{ComponentEnvSnapshot, Release, labels};
-use crate::controllers::testing::{Shop, release_of, start};
+use crate::testing::{Shop, release_of, start};
 
 async fn retention(shop: &Shop, retention: Value) {
     let patch = Patch::Merge(json!({"spec": {"retention": retention}}));

@@ -1,5 +1,7 @@
 //! Worlds for tests: builders of components, environments and releases.
 
+#![allow(clippy::unwrap_used)]
+
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt;
@@ -16,25 +18,25 @@ use crate::engine::subject::{Expected, SubjectRef};
 use crate::engine::world::{Event, Key, Source, World};
 
 /// The current time in tests.
-pub(crate) const NOW: &str = "2026-11-17T14:00:00Z";
+pub const NOW: &str = "2026-11-17T14:00:00Z";
 
 /// Returns the current time in tests.
-pub(crate) fn now() -> Timestamp {
+pub fn now() -> Timestamp {
     at("14:00:00")
 }
 
 /// Returns a time of the current day in tests.
-pub(crate) fn at(time: &str) -> Timestamp {
+pub fn at(time: &str) -> Timestamp {
     format!("2026-11-17T{time}Z").parse().unwrap()
 }
 
 /// Returns the key of an object in the namespace of the tests.
-pub(crate) fn key(name: &str) -> Key {
+pub fn key(name: &str) -> Key {
     Key::new("shop", name)
 }
 
 /// Returns a change that leaves a ReleasePin at its release.
-pub(crate) fn change(component: &str, environment: &str, release: &str) -> Change {
+pub fn change(component: &str, environment: &str, release: &str) -> Change {
     let name = api::names::pin(component, environment);
     Change {
         subject: SubjectRef::new(&KIND, key(&name)),
@@ -62,7 +64,7 @@ pub(crate) fn change(component: &str, environment: &str, release: &str) -> Chang
 }
 
 /// Builds an empty world of three environments in a pipeline; the last is production.
-pub(crate) fn world() -> World {
+pub fn world() -> World {
     let mut world = crate::subjects::read_model();
     for name in ["development", "staging", "production"] {
         let environment = serde_json::from_value(json!({
@@ -81,7 +83,7 @@ pub(crate) fn world() -> World {
 }
 
 /// Builds a pipeline from its paths.
-pub(crate) fn pipeline(paths: &[(&str, &str)]) -> crate::api::DeploymentPipeline {
+pub fn pipeline(paths: &[(&str, &str)]) -> crate::api::DeploymentPipeline {
     let paths = paths.iter().map(|(from, to)| {
         json!({"sourceEnvironmentRef": {"name": from}, "targetEnvironmentRefs": [{"name": to}]})
     });
@@ -94,7 +96,7 @@ pub(crate) fn pipeline(paths: &[(&str, &str)]) -> crate::api::DeploymentPipeline
 }
 
 /// Builds the release `{component}-{version}`, created at a minute of the day before.
-pub(crate) fn release(component: &str, version: &str, minute: u8) -> PartialObjectMeta<Release> {
+pub fn release(component: &str, version: &str, minute: u8) -> PartialObjectMeta<Release> {
     let name = format!("{component}-{version}");
     serde_json::from_value(json!({
         "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
@@ -109,7 +111,7 @@ pub(crate) fn release(component: &str, version: &str, minute: u8) -> PartialObje
 }
 
 /// Builds a ready ReleasePin that the controller has observed.
-pub(crate) fn pin(component: &str, environment: &str, version: &str) -> ReleasePin {
+pub fn pin(component: &str, environment: &str, version: &str) -> ReleasePin {
     let release = format!("{component}-{version}");
     serde_json::from_value(json!({
         "apiVersion": "openchoreo.dev/v1alpha1", "kind": "ReleasePin",
@@ -132,7 +134,7 @@ pub(crate) fn pin(component: &str, environment: &str, version: &str) -> ReleaseP
 }
 
 /// Makes a ReleasePin unready.
-pub(crate) fn unready(mut pin: ReleasePin, reason: &str, message: &str, since: &str) -> ReleasePin {
+pub fn unready(mut pin: ReleasePin, reason: &str, message: &str, since: &str) -> ReleasePin {
     if let Some(status) = &mut pin.status {
         status.conditions = serde_json::from_value(json!([{
             "type": "Ready", "status": "False", "reason": reason,
@@ -144,7 +146,7 @@ pub(crate) fn unready(mut pin: ReleasePin, reason: &str, message: &str, since: &
 }
 
 /// Sets the recorded outcomes of a ReleasePin.
-pub(crate) fn outcomes(mut pin: ReleasePin, outcomes: Value) -> ReleasePin {
+pub fn outcomes(mut pin: ReleasePin, outcomes: Value) -> ReleasePin {
     if let Some(status) = &mut pin.status {
         status.outcomes = serde_json::from_value(outcomes).unwrap();
         let last = status.outcomes.last().map_or(1, |last| last.generation);
@@ -155,13 +157,13 @@ pub(crate) fn outcomes(mut pin: ReleasePin, outcomes: Value) -> ReleasePin {
 }
 
 /// Sets the holds of a ReleasePin.
-pub(crate) fn held(mut pin: ReleasePin, holds: Value) -> ReleasePin {
+pub fn held(mut pin: ReleasePin, holds: Value) -> ReleasePin {
     pin.spec.holds = serde_json::from_value(holds).unwrap();
     pin
 }
 
 /// Sets a label of an object.
-pub(crate) fn labelled<K: ResourceExt>(mut object: K, name: &str, value: &str) -> K {
+pub fn labelled<K: ResourceExt>(mut object: K, name: &str, value: &str) -> K {
     object
         .labels_mut()
         .insert(name.to_owned(), value.to_owned());
@@ -169,7 +171,7 @@ pub(crate) fn labelled<K: ResourceExt>(mut object: K, name: &str, value: &str) -
 }
 
 /// Marks a release bad.
-pub(crate) fn marked_bad(mut release: PartialObjectMeta<Release>) -> PartialObjectMeta<Release> {
+pub fn marked_bad(mut release: PartialObjectMeta<Release>) -> PartialObjectMeta<Release> {
     let mark = json!({"verdict": "Bad", "by": "tom", "at": NOW, "note": "leaks"}).to_string();
     release
         .annotations_mut()
@@ -178,7 +180,7 @@ pub(crate) fn marked_bad(mut release: PartialObjectMeta<Release>) -> PartialObje
 }
 
 /// Removes the kinds of some sources from a server.
-pub(crate) async fn remove_kinds(client: &kube::Client, sources: &[Source]) {
+pub async fn remove_kinds(client: &kube::Client, sources: &[Source]) {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let read_model = crate::subjects::read_model();
     for source in sources {
@@ -197,7 +199,7 @@ pub(crate) async fn remove_kinds(client: &kube::Client, sources: &[Source]) {
 }
 
 /// Installs all of bowline's kinds on a server.
-pub(crate) async fn install_kinds(client: &kube::Client) {
+pub async fn install_kinds(client: &kube::Client) {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let manager = PatchParams::apply("tests").force();
     for definition in api::crds() {

@@ -6,8 +6,8 @@ pub mod claim;
 pub mod collect;
 pub mod compare;
 pub mod facts;
-#[cfg(test)]
-pub(crate) mod fixture;
+#[doc(hidden)]
+pub mod fixture;
 pub mod kind;
 pub mod ledger;
 mod lookups;

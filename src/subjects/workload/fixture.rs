@@ -1,5 +1,7 @@
 //! A read model with workloads, for tests.
 
+#![allow(clippy::unwrap_used)]
+
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use serde_json::{Value, json};
 
@@ -15,7 +17,7 @@ fn template(image: &str) -> Value {
 }
 
 /// Adds a Deployment with one ReplicaSet per image; the last image is the current one.
-pub(crate) fn deployment(world: &mut World, name: &str, images: &[&str], ready: u64) {
+pub fn deployment(world: &mut World, name: &str, images: &[&str], ready: u64) {
     let uid = format!("uid-{name}");
     let current = images.last().copied().unwrap_or_default();
     let object = json!({
@@ -42,7 +44,7 @@ pub(crate) fn deployment(world: &mut World, name: &str, images: &[&str], ready: 
 }
 
 /// Adds a ReplicaSet, or changes its number.
-pub(crate) fn replica_set(world: &mut World, name: &str, owner: &str, number: i64, image: &str) {
+pub fn replica_set(world: &mut World, name: &str, owner: &str, number: i64, image: &str) {
     let mut template = template(image);
     template["metadata"]["labels"]["pod-template-hash"] = json!(name);
     let object = json!({

@@ -5,8 +5,8 @@
 
 mod abandoned;
 pub mod actions;
-#[cfg(test)]
-pub(crate) mod fixture;
+#[doc(hidden)]
+pub mod fixture;
 pub mod kind;
 pub mod matrix;
 pub mod revisions;

@@ -6,14 +6,14 @@ use jiff::Timestamp;
 
 pub use search::{Goal, Jump, Kind};
 
+use crate::action::Action;
+use crate::effect::{Destination, Effect};
 use crate::engine::world::{Key, World};
-use crate::tui::action::Action;
-use crate::tui::effect::{Destination, Effect};
-use crate::tui::filter::Filter;
-use crate::tui::model::{Model, ScreenRequest};
-use crate::tui::prompt::{Offer, Over, Prompt, PromptKind};
-use crate::tui::screens::{Screen, is_bad};
-use crate::tui::update::{fulfil, run};
+use crate::filter::Filter;
+use crate::model::{Model, ScreenRequest};
+use crate::prompt::{Offer, Over, Prompt, PromptKind};
+use crate::screens::{Screen, is_bad};
+use crate::update::{fulfil, run};
 
 /// The number of names to search before bowline handles the next key.
 const PIECE: usize = 5_000;
@@ -174,8 +174,8 @@ fn to_cell(model: &mut Model, component: &Key, environment: Option<&str>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::tui::effect::Effect;
-    use crate::tui::snapshot_test::SnapshotTest;
+    use crate::effect::Effect;
+    use crate::snapshot_test::SnapshotTest;
 
     fn jumped(to: &str) -> SnapshotTest {
         let still = SnapshotTest::fleet()

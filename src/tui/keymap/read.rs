@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::file::{Source, did_you_mean, entries};
 use super::key::{Key, UnknownKey};
-use crate::tui::action::{Action, Mode, WORDS};
+use crate::action::{Action, Mode, WORDS};
 
 /// The word that unbinds keys.
 const UNBIND: &str = "none";

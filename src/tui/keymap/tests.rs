@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::tui::action::WORDS;
+use crate::action::WORDS;
 
 /// The modes of everything that can be in front, one list each.
 const STACKS: [&[Mode]; 7] = [

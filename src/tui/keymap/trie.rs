@@ -1,7 +1,7 @@
 //! The bindings of one mode as a trie: a key either starts a longer sequence or runs an action, never both.
 
 use super::key::Key;
-use crate::tui::action::Action;
+use crate::action::Action;
 
 /// A bound action.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,8 +12,8 @@ use ratatui::style::{Color, Modifier};
 
 use super::boxes::{self, HEIGHT, Shape, WIDTH};
 use super::{Place, row};
+use crate::terminal::pen::{self, Look};
 use crate::text;
-use crate::tui::terminal::pen::{self, Look};
 
 /// The margin around the cells.
 const MARGIN: u16 = 12;

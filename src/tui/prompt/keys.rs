@@ -3,16 +3,17 @@
 use crossterm::event::KeyEvent;
 use jiff::Timestamp;
 
+use crate::action::{Action, Mode};
+use crate::commands;
+use crate::effect::Effect;
 use crate::engine::world::World;
-use crate::tui::action::{Action, Mode};
-use crate::tui::effect::Effect;
-use crate::tui::filter::Problem;
-use crate::tui::keymap::{Key, Step};
-use crate::tui::model::{Level, Model};
-use crate::tui::prompt::{Offer, Over, Prompt, PromptKind, edit};
-use crate::tui::screens::Screen;
-use crate::tui::update::{command, plan, say};
-use crate::tui::{commands, filter};
+use crate::filter;
+use crate::filter::Problem;
+use crate::keymap::{Key, Step};
+use crate::model::{Level, Model};
+use crate::prompt::{Offer, Over, Prompt, PromptKind, edit};
+use crate::screens::Screen;
+use crate::update::{command, plan, say};
 
 /// Opens the filter of the front screen for editing; shows a notice if the screen has no filter.
 pub fn filter(model: &mut Model, now: Timestamp) {
@@ -275,7 +276,7 @@ fn typed(model: &mut Model, world: &World, effects: &mut Vec<Effect>) {
         PromptKind::Filter => (Vec::new(), refilter(model, &text)),
         PromptKind::Command if text.is_empty() => (Vec::new(), None),
         PromptKind::Command => (commands::offers(model, world, &text, effects), None),
-        PromptKind::Jump => return crate::tui::jump::ask(model, world, &text),
+        PromptKind::Jump => return crate::jump::ask(model, world, &text),
     };
     if let Some(Over::Prompt(prompt)) = &mut model.over {
         // A reported mistake stays until the user corrects it. Before the first report, the last word may be
@@ -339,7 +340,7 @@ fn entered(model: &mut Model, world: &World, now: Timestamp, effects: &mut Vec<E
         PromptKind::Jump => {
             let chosen = prompt.offers.get(prompt.chosen.unwrap_or(0));
             if let Some(offer) = chosen {
-                crate::tui::jump::go(model, world, now, offer, effects);
+                crate::jump::go(model, world, now, offer, effects);
             }
         }
     }
@@ -347,7 +348,7 @@ fn entered(model: &mut Model, world: &World, now: Timestamp, effects: &mut Vec<E
 
 #[cfg(test)]
 mod tests {
-    use crate::tui::snapshot_test::SnapshotTest;
+    use crate::snapshot_test::SnapshotTest;
 
     #[test]
     fn a_mistake_in_a_filter_stays_until_it_is_corrected() {

@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use super::{Kind, Roster};
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source, World};
+use crate::filter::{Facts, Matcher, View};
 use crate::subjects::release_pin::matrix::Columns;
 use crate::subjects::release_pin::past::Past;
 use crate::subjects::{matrix, workload};
-use crate::tui::filter::{Facts, Matcher, View};
 
 impl Roster {
     /// Rebuilds all rows; the selection and the marks stay on objects that still exist.

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::Session;
+use crate::effect::{Answer, Refused, WorkTree};
+use crate::model::Event;
 use crate::subjects::release_pin::repository::{Commits, NotCommitted, Pushed};
 use crate::subjects::service::Command;
-use crate::tui::effect::{Answer, Refused, WorkTree};
-use crate::tui::model::Event;
 
 /// The shortest pause before bowline reads the state of the work tree again.
 const PAUSE: Duration = Duration::from_secs(1);

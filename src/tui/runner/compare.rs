@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use super::Session;
 use crate::api::openchoreo::environment::Reach;
 use crate::connect::explain;
+use crate::effect::{Compare, Compared, Comparison, Half};
 use crate::engine::compare::{self, Side, Sides};
 use crate::engine::diff;
 use crate::subjects::matrix::named;
 use crate::subjects::release_pin::compare::{CompareError, Comparer};
 use crate::subjects::release_pin::revisions::{NoSubject, Subject};
-use crate::tui::effect::{Compare, Compared, Comparison, Half};
 
 /// The time limit for comparing lines; after it, whole blocks are compared.
 const DEADLINE: Duration = Duration::from_secs(2);

@@ -11,9 +11,9 @@ use crate::api::bowline::audit::AuditEntry;
 use crate::api::openchoreo::release::Content;
 use crate::api::{ComponentEnvSnapshot, Release, ReleasePin, labels};
 use crate::connect::explain;
+use crate::effect::Object;
 use crate::engine::diff;
 use crate::resolve::content;
-use crate::tui::effect::Object;
 
 /// The annotation in which `kubectl apply` stores its last configuration.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";

@@ -3,10 +3,10 @@
 use super::Session;
 use crate::api::bowline::audit::ContentRef;
 use crate::connect::explain;
+use crate::effect::Place;
 use crate::engine::revisions::Revisions;
 use crate::subjects::matrix::named;
 use crate::subjects::release_pin::revisions::{NoSubject, Pinned, Subject};
-use crate::tui::effect::Place;
 
 /// Reads the revisions of a subject, or returns the reason why that is impossible.
 pub async fn revisions(session: &Session, place: &Place) -> Result<Revisions<Pinned>, String> {

@@ -11,11 +11,11 @@ use super::Session;
 use crate::api::ReleasePin;
 use crate::api::bowline::audit::AuditEntry;
 use crate::connect::explain;
+use crate::effect::Record;
 use crate::engine::audit::{self, Finding};
 use crate::engine::pages::{self, PAGE};
 use crate::subjects::release_pin::kind::live;
 use crate::subjects::release_pin::repository::verify;
-use crate::tui::effect::Record;
 
 /// Reads all entries of the namespace, and verifies them against the ReleasePins.
 pub(super) async fn record(session: &Session) -> Result<Box<Record>, String> {

@@ -14,18 +14,18 @@ use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
 use super::{Handled, Screen, describe};
+use crate::action::Action;
 use crate::api::bowline::audit::{AuditEntry, COMPONENT, RELEASE_PIN};
 use crate::api::{labels, names};
+use crate::effect::{Answer, Compared, Comparison, Effect, Object, Place, Record, Ticket};
 use crate::engine::audit::{self, Finding, Span};
 use crate::engine::world::Source;
 use crate::engine::world::feed::Touched;
+use crate::filter::{Facts, Filter};
+use crate::model::{Level, Subject, TargetInfo, Turn};
+use crate::rows::{Row, Rows, page};
 use crate::text;
-use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Compared, Comparison, Effect, Object, Place, Record, Ticket};
-use crate::tui::filter::{Facts, Filter};
-use crate::tui::model::{Level, Subject, TargetInfo, Turn};
-use crate::tui::rows::{Row, Rows, page};
-use crate::tui::theme::Role;
+use crate::theme::Role;
 
 /// The shortest time between two readings of the audit trail while ReleasePins change.
 const PAUSE: SignedDuration = SignedDuration::from_secs(5);

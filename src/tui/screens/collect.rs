@@ -3,19 +3,19 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Handled, Scene, Screen, describe, is_bad};
+use crate::action::Action;
+use crate::effect::{Effect, Object};
 use crate::engine::plan::Asked;
 use crate::engine::world::World;
 use crate::engine::world::feed::Touched;
+use crate::filter::Facts;
+use crate::model::{Level, Subject, TargetInfo, Turn};
+use crate::pen::Sheet;
+use crate::rows::{Row, Rows, page};
 use crate::subjects::release_pin::actions::gc::{self, Candidate, Gc};
 use crate::text;
-use crate::tui::action::Action;
-use crate::tui::effect::{Effect, Object};
-use crate::tui::filter::Facts;
-use crate::tui::model::{Level, Subject, TargetInfo, Turn};
-use crate::tui::pen::Sheet;
-use crate::tui::rows::{Row, Rows, page};
-use crate::tui::theme::Role;
-use crate::tui::widgets::table::{self, Column, Line, MARGIN, Sorted, Window, bad, cell};
+use crate::theme::Role;
+use crate::widgets::table::{self, Column, Line, MARGIN, Sorted, Window, bad, cell};
 
 /// The shortest time between two computations while objects change: each one checks all objects.
 const PAUSE: SignedDuration = SignedDuration::from_secs(1);
@@ -137,12 +137,12 @@ impl State {
     }
 
     /// Returns the filter.
-    pub fn filter(&self) -> &crate::tui::filter::Filter {
+    pub fn filter(&self) -> &crate::filter::Filter {
         self.rows.filter()
     }
 
     /// Sets the filter.
-    pub fn set_filter(&mut self, filter: crate::tui::filter::Filter) {
+    pub fn set_filter(&mut self, filter: crate::filter::Filter) {
         self.rows.set_filter(filter);
     }
 

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use super::Handled;
 use super::history::History;
+use crate::action::Action;
+use crate::effect::{Answer, Place, Ticket};
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source};
+use crate::model::{Subject, Turn};
 use crate::subjects::release_pin::matrix::Columns;
-use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Place, Ticket};
-use crate::tui::model::{Subject, Turn};
 
 /// A component and its environments.
 #[derive(Debug)]

@@ -2,16 +2,16 @@
 //! read-only.
 
 use super::{Handled, Scene};
+use crate::action::Action;
 use crate::connect::Known;
+use crate::effect::{Answer, Destination, Effect, Ticket};
+use crate::filter::{Facts, Filter};
+use crate::model::{Level, ScreenRequest, TargetInfo, Turn};
+use crate::pen::Sheet;
+use crate::rows::{Row, Rows, page};
 use crate::text;
-use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Destination, Effect, Ticket};
-use crate::tui::filter::{Facts, Filter};
-use crate::tui::model::{Level, ScreenRequest, TargetInfo, Turn};
-use crate::tui::pen::Sheet;
-use crate::tui::rows::{Row, Rows, page};
-use crate::tui::theme::Role;
-use crate::tui::widgets::table::{self, Cell, Column, Line, MARGIN, Window, cell};
+use crate::theme::Role;
+use crate::widgets::table::{self, Cell, Column, Line, MARGIN, Window, cell};
 
 const COLUMNS: &[Column] = &[
     Column::new("", 1, 90),

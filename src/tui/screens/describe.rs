@@ -6,17 +6,17 @@ use std::collections::BTreeMap;
 
 use super::list::kubectl_get;
 use super::{Handled, Scene};
+use crate::action::{Action, Mode};
 use crate::api::openchoreo::release::Revision;
+use crate::effect::{Answer, Effect, Object, Ticket};
 use crate::engine::world::{Key, World};
+use crate::filter::{Facts, Filter, Matcher};
+use crate::model::{Level, Subject, TargetInfo, Turn};
+use crate::pen::Sheet;
+use crate::rows::page;
 use crate::text;
 use crate::text::quoted;
-use crate::tui::action::{Action, Mode};
-use crate::tui::effect::{Answer, Effect, Object, Ticket};
-use crate::tui::filter::{Facts, Filter, Matcher};
-use crate::tui::model::{Level, Subject, TargetInfo, Turn};
-use crate::tui::pen::Sheet;
-use crate::tui::rows::page;
-use crate::tui::theme::Role;
+use crate::theme::Role;
 
 /// An object shown as text.
 #[derive(Debug)]
@@ -213,7 +213,7 @@ impl State {
             }
             Text::Failed(why) => {
                 let width = usize::from(sheet.width().saturating_sub(4));
-                for (row, line) in (1..).zip(crate::tui::widgets::wrap(why, width)) {
+                for (row, line) in (1..).zip(crate::widgets::wrap(why, width)) {
                     sheet.line(row).skip(3).put(&line, Role::Error);
                 }
                 return;

@@ -12,14 +12,14 @@ use jiff::Timestamp;
 
 use self::rows::{Count, Folds, Row, Rows};
 use super::Handled;
+use crate::action::Action;
+use crate::effect::{Answer, Compare, Compared, Comparison, Effect, Place, Ticket};
 use crate::engine::diff::Diff;
 use crate::engine::world::{Key, World};
+use crate::model::{Level, Subject, Turn};
 use crate::subjects::release_pin::matrix::{self, Columns};
 use crate::subjects::workload;
-use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Compare, Compared, Comparison, Effect, Place, Ticket};
-use crate::tui::model::{Level, Subject, Turn};
-use crate::tui::widgets::scrolled;
+use crate::widgets::scrolled;
 
 /// The number of equal lines around a change in copied text.
 const COPIED: usize = 3;

@@ -5,14 +5,14 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::plan::PlanKey;
 use super::{Handled, Scene};
-use crate::tui::action::{Action, Mode};
-use crate::tui::filter::{self, Facts};
-use crate::tui::keymap::Keymap;
-use crate::tui::model::{ScreenRequest, Turn};
-use crate::tui::pen::{Glyphs, Sheet, UNICODE};
-use crate::tui::rows::{Row, Rows, page};
-use crate::tui::theme::Role;
-use crate::tui::widgets::table::{self, Column, Line, MARGIN, Window, cell};
+use crate::action::{Action, Mode};
+use crate::filter::{self, Facts};
+use crate::keymap::Keymap;
+use crate::model::{ScreenRequest, Turn};
+use crate::pen::{Glyphs, Sheet, UNICODE};
+use crate::rows::{Row, Rows, page};
+use crate::theme::Role;
+use crate::widgets::table::{self, Column, Line, MARGIN, Window, cell};
 
 const COLUMNS: &[Column] = &[
     Column::new("KEYS", 9, 100),
@@ -145,7 +145,7 @@ impl State {
                 }
             }
         }
-        for (name, arguments, about) in crate::tui::commands::listing() {
+        for (name, arguments, about) in crate::commands::listing() {
             items.push(Item {
                 keys: format!(":{name} {arguments}").trim_end().to_owned(),
                 symbol: None,

@@ -6,23 +6,23 @@ mod view;
 use jiff::Timestamp;
 
 use super::{Handled, Screen, diff};
+use crate::action::Action;
 use crate::api::choreo::rendered::Health;
 use crate::api::openchoreo::release::Verdict;
+use crate::effect::{Answer, Compared, Effect, Place, Ticket};
 use crate::engine::revisions::{Revision, Revisions, Row};
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source, World};
+use crate::filter::{Facts, Filter, Matcher};
+use crate::from_keys;
+use crate::model::{Level, ScreenRequest, Turn};
+use crate::screens::matrix::pane::word;
 use crate::subjects::release_pin::actions::mark::Mark;
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::planner;
 use crate::subjects::release_pin::revisions::{Made, Pinned};
 use crate::subjects::release_pin::rows::Pin;
 use crate::subjects::service::Command;
-use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Compared, Effect, Place, Ticket};
-use crate::tui::filter::{Facts, Filter, Matcher};
-use crate::tui::from_keys;
-use crate::tui::model::{Level, ScreenRequest, Turn};
-use crate::tui::screens::matrix::pane::word;
 
 /// The revisions of a ReleasePin, with a selection.
 #[derive(Debug)]

@@ -11,25 +11,25 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{Handled, Scene, Screen, describe};
+use crate::action::Action;
 use crate::api::openchoreo::release::Verdict;
+use crate::effect::{Effect, Object};
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Freshness, Key, Source, World};
+use crate::filter::{self, Filter};
+use crate::model::{Level, ScreenRequest, Subject, TargetInfo, Turn};
+use crate::pen::Sheet;
+use crate::prompt::Choice;
+use crate::roster::{Kind, Roster, Sort};
+use crate::rows::page;
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::planner;
 use crate::subjects::service::Command;
 use crate::text;
 use crate::text::quoted;
-use crate::tui::action::Action;
-use crate::tui::effect::{Effect, Object};
-use crate::tui::filter::{self, Filter};
-use crate::tui::model::{Level, ScreenRequest, Subject, TargetInfo, Turn};
-use crate::tui::pen::Sheet;
-use crate::tui::prompt::Choice;
-use crate::tui::roster::{Kind, Roster, Sort};
-use crate::tui::rows::page;
-use crate::tui::theme::Role;
-use crate::tui::widgets::scrolled;
-use crate::tui::widgets::table::{self, MARGIN, Window};
+use crate::theme::Role;
+use crate::widgets::scrolled;
+use crate::widgets::table::{self, MARGIN, Window};
 
 /// The rows of one kind, and the chosen set of columns.
 pub struct State {

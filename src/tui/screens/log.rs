@@ -1,16 +1,16 @@
 //! The command log: each action of the session, as the commands of bowline and kubectl that do the same.
 
 use super::{Handled, Scene};
-use crate::tui::action::Action;
-use crate::tui::effect::Effect;
-use crate::tui::filter::{Facts, Filter, Matcher};
-use crate::tui::model::{Level, Turn};
-use crate::tui::pen::Sheet;
-use crate::tui::rows::page;
-use crate::tui::tasks::Logged;
-use crate::tui::theme::Role;
-use crate::tui::widgets::table::{self, Column, Line, MARGIN, Window, cell};
-use crate::tui::widgets::{scrolled, wrap};
+use crate::action::Action;
+use crate::effect::Effect;
+use crate::filter::{Facts, Filter, Matcher};
+use crate::model::{Level, Turn};
+use crate::pen::Sheet;
+use crate::rows::page;
+use crate::tasks::Logged;
+use crate::theme::Role;
+use crate::widgets::table::{self, Column, Line, MARGIN, Window, cell};
+use crate::widgets::{scrolled, wrap};
 
 const COLUMNS: &[Column] = &[
     Column::new("WHEN", 8, 80),

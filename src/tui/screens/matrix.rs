@@ -6,7 +6,7 @@ pub(super) mod pane;
 mod travel;
 mod view;
 
-pub(in crate::tui) use view::health;
+pub(crate) use view::health;
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -15,8 +15,13 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use super::Handled;
+use crate::action::Action;
+use crate::effect::{Answer, Effect, Place, Ticket};
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source, World};
+use crate::filter::{self, Filter};
+use crate::model::{Level, Subject, Turn};
+use crate::roster::{Kind, Roster, Sort};
 use crate::subjects;
 use crate::subjects::release_pin::READ_BY_CHANGES;
 use crate::subjects::release_pin::matrix::Columns;
@@ -25,12 +30,7 @@ use crate::subjects::release_pin::revisions::Made;
 use crate::subjects::release_pin::rows::Pin;
 use crate::text;
 use crate::text::quoted;
-use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Effect, Place, Ticket};
-use crate::tui::filter::{self, Filter};
-use crate::tui::model::{Level, Subject, Turn};
-use crate::tui::roster::{Kind, Roster, Sort};
-use crate::tui::theme::Role;
+use crate::theme::Role;
 
 /// The time for which a change by somebody stays highlighted on its cell.
 const RECENT: SignedDuration = SignedDuration::from_secs(8);

@@ -483,10 +483,10 @@ impl Screen {
 }
 
 /// The label behind a release that is marked bad, in all lists.
-pub(in crate::tui) const BAD: &str = "bad";
+pub(crate) const BAD: &str = "bad";
 
 /// Returns whether a release is marked bad.
-pub(in crate::tui) fn is_bad(world: &World, namespace: &str, release: &str) -> bool {
+pub(crate) fn is_bad(world: &World, namespace: &str, release: &str) -> bool {
     let row = world.release(&Key::new(namespace, release));
     row.is_some_and(|row| row.mark == Some(Verdict::Bad))
 }

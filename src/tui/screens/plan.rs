@@ -25,20 +25,20 @@ use keys::Dropped;
 use page::Page;
 
 use super::{Handled, Screen, diff, revisions};
+use crate::action::{Action, Mode};
+use crate::confirm::ConfirmationLine;
+use crate::effect::{Answer, Compare, Effect, Half, Place, Planned, Refused, Ticket};
 use crate::engine::confirmation::Confirmation;
 use crate::engine::diff::Diff;
 use crate::engine::world::Key;
+use crate::from_keys::{self, Wanted};
+use crate::hints;
+use crate::model::{Level, ScreenRequest, Subject, Turn};
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::planner;
 use crate::subjects::release_pin::repository::Proposal;
 use crate::subjects::service::{Command, Confirmed, PlannedCommand};
-use crate::tui::action::{Action, Mode};
-use crate::tui::confirm::ConfirmationLine;
-use crate::tui::effect::{Answer, Compare, Effect, Half, Place, Planned, Refused, Ticket};
-use crate::tui::from_keys::{self, Wanted};
-use crate::tui::hints;
-use crate::tui::model::{Level, ScreenRequest, Subject, Turn};
-use crate::tui::tasks::{self, Task};
+use crate::tasks::{self, Task};
 
 /// A plan, from the request to the outcome.
 #[derive(Debug)]

@@ -8,12 +8,12 @@ use jiff::Timestamp;
 
 use super::history::History;
 use super::{Handled, Scene};
+use crate::action::Action;
+use crate::effect::{Answer, Place, Ticket};
 use crate::engine::world::feed::Touched;
-use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Place, Ticket};
-use crate::tui::model::{Subject, Turn};
-use crate::tui::pen::Sheet;
-use crate::tui::theme::Role;
+use crate::model::{Subject, Turn};
+use crate::pen::Sheet;
+use crate::theme::Role;
 
 /// The height of the lower pane, which explains the selected revision.
 const DETAIL: u16 = 8;

@@ -4,20 +4,20 @@
 use jiff::Timestamp;
 
 use super::{Handled, Scene, is_bad};
+use crate::action::Action;
+use crate::effect::{Answer, Effect, Ticket};
 use crate::engine::world::World;
+use crate::filter::{Facts, Filter, Matcher};
+use crate::model::{ScreenRequest, Subject, Turn};
+use crate::pen::Sheet;
+use crate::rows::page;
+use crate::screens::matrix::pane::word;
 use crate::subjects::release_pin::matrix;
 use crate::subjects::release_pin::past::Past;
 use crate::subjects::release_pin::since::{self, Suspect, What};
-use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Effect, Ticket};
-use crate::tui::filter::{Facts, Filter, Matcher};
-use crate::tui::model::{ScreenRequest, Subject, Turn};
-use crate::tui::pen::Sheet;
-use crate::tui::rows::page;
-use crate::tui::screens::matrix::pane::word;
-use crate::tui::theme::Role;
-use crate::tui::widgets::table::{self, Cell, Column, Line, MARGIN, Window, bad, cell};
-use crate::tui::widgets::{scrolled, wrap};
+use crate::theme::Role;
+use crate::widgets::table::{self, Cell, Column, Line, MARGIN, Window, bad, cell};
+use crate::widgets::{scrolled, wrap};
 
 const COLUMNS: &[Column] = &[
     Column::new("WHEN", 16, 95),

@@ -1,18 +1,18 @@
 //! The tasks: confirmed actions that continue in the background, newest first, with their progress.
 
 use super::{Handled, Scene};
+use crate::action::Action;
+use crate::effect::{Effect, Ticket};
 use crate::engine::world::World;
+use crate::from_keys;
+use crate::model::{Level, ScreenRequest, Subject, Turn};
+use crate::pen::Sheet;
+use crate::rows::page;
 use crate::subjects::service::Command;
-use crate::tui::action::Action;
-use crate::tui::effect::{Effect, Ticket};
-use crate::tui::from_keys;
-use crate::tui::model::{Level, ScreenRequest, Subject, Turn};
-use crate::tui::pen::Sheet;
-use crate::tui::rows::page;
-use crate::tui::tasks::{self, Progress, Task};
-use crate::tui::theme::Role;
-use crate::tui::widgets::table::{self, Column, Line, MARGIN, Window, cell};
-use crate::tui::widgets::{scrolled, wrap};
+use crate::tasks::{self, Progress, Task};
+use crate::theme::Role;
+use crate::widgets::table::{self, Column, Line, MARGIN, Window, cell};
+use crate::widgets::{scrolled, wrap};
 
 const COLUMNS: &[Column] = &[
     Column::new("", 1, 100),

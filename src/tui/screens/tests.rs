@@ -14,15 +14,15 @@ mod workloads;
 use std::time::Duration;
 
 use super::Screen;
+use crate::action::Action;
+use crate::effect::{Answer, Effect, Object};
+use crate::model::{Event, Level, Model};
+use crate::snapshot_test::SnapshotTest;
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::fixture::at;
 use crate::subjects::release_pin::planner;
 use crate::subjects::service::Command;
-use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Effect, Object};
-use crate::tui::model::{Event, Level, Model};
-use crate::tui::snapshot_test::SnapshotTest;
-use crate::tui::tasks::{Logged, Rolling, State, Task};
+use crate::tasks::{Logged, Rolling, State, Task};
 use data::{record, shop};
 
 fn still() -> SnapshotTest {
@@ -357,7 +357,7 @@ fn with_tasks(mut still: SnapshotTest) -> SnapshotTest {
     });
     let prepared = Box::new(data::collection(&still.world, still.now));
     let task = |ticket, command: &Command, since, state| Task {
-        target: crate::tui::tasks::Target::of(&crate::tui::snapshot_test::target_info()),
+        target: crate::tasks::Target::of(&crate::snapshot_test::target_info()),
         frozen: None,
         ticket,
         command: command.clone(),

@@ -24,13 +24,13 @@ use crate::connect::Options;
 use crate::engine::audit::AuditWriter;
 use crate::engine::subject::dynamic;
 use crate::engine::world::Key;
+use crate::model::Event;
+use crate::picture;
+use crate::roster::Kind;
+use crate::screens::{Scene, Screen};
 use crate::subjects::release_pin::kind::KIND;
-use crate::tui::model::Event;
-use crate::tui::picture;
-use crate::tui::roster::Kind;
-use crate::tui::screens::{Scene, Screen};
-use crate::tui::view::view;
-use crate::tui::visible::{self, Glimpse};
+use crate::view::view;
+use crate::visible::{self, Glimpse};
 use steps::{Dice, Foreign, PLACES, Step, step};
 
 /// The number of sequences in the short and in the long form.

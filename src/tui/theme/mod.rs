@@ -22,7 +22,7 @@ pub use self::read::{Fault, Problem};
 use self::read::{Look, Sheet};
 pub use self::role::Role;
 pub use self::terminal::{Background, Depth};
-use crate::tui::keymap::file::{Source, did_you_mean, text_of};
+use crate::keymap::file::{Source, did_you_mean, text_of};
 
 /// The built-in themes, by name.
 const BUILT_IN: [(&str, &str); 6] = [

@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::colour;
 use super::role::Role;
-use crate::tui::keymap::file::{Source, did_you_mean, entries};
+use crate::keymap::file::{Source, did_you_mean, entries};
 
 /// A mistake in a theme; bowline ignores the value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,8 +1,8 @@
 use super::*;
-use crate::tui::keymap::Keymap;
-use crate::tui::model::Event;
-use crate::tui::snapshot_test::SnapshotTest;
-use crate::tui::story::Story;
+use crate::keymap::Keymap;
+use crate::model::Event;
+use crate::snapshot_test::SnapshotTest;
+use crate::story::Story;
 
 /// Returns the current text of the tour, with its title.
 fn said(model: &Model) -> String {

@@ -2,9 +2,9 @@
 
 use ratatui::layout::Rect;
 
+use crate::pen::Sheet;
 use crate::text;
-use crate::tui::pen::Sheet;
-use crate::tui::theme::Role;
+use crate::theme::Role;
 
 /// The number of columns left of the first cell, for the cursor or a mark.
 pub const MARGIN: u16 = 3;

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::api::hold::Hold;
 use crate::api::{Release, RenderedRelease};
-use crate::controllers::testing::{DEFINITIONS, ENVIRONMENTS, NOW, reason};
+use crate::testing::{DEFINITIONS, ENVIRONMENTS, NOW, reason};
 
 const SETTINGS: &str = "
 apiVersion: openchoreo.dev/v1alpha1

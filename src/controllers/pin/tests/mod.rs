@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::api::condition;
-use crate::controllers::testing::{Requests, Shop, start};
+use crate::testing::{Requests, Shop, start};
 
 /// The shared state with running watches, for single reconciles.
 struct Planner {

@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use crate::api::choreo::rendered::Health;
 use crate::api::condition::{self, Status};
 use crate::api::openchoreo::pin::{MAX_OUTCOMES, ReleasePinStatus};
-use crate::controllers::pin::rendered::{Report, Word};
-use crate::controllers::pin::status::{Done, Step, Subject, Trouble, status};
+use crate::pin::rendered::{Report, Word};
+use crate::pin::status::{Done, Step, Subject, Trouble, status};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()

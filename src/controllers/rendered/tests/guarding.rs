@@ -12,7 +12,7 @@ use serde_json::json;
 use super::stage::*;
 use crate::api::choreo::rendered::RenderedRelease;
 use crate::api::{ReleasePin, condition, labels};
-use crate::controllers::rendered::deletion_guard;
+use crate::rendered::deletion_guard;
 
 /// Waits until the controller reports that it does not clean up a RenderedRelease, and returns the reason.
 async fn stopped(releases: Api<RenderedRelease>) -> String {

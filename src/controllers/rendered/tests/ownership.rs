@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use crate::api::builtin::is_builtin;
 use crate::api::choreo::rendered::RenderedResource;
 use crate::api::labels;
-use crate::controllers::rendered::apply::{Step, step};
-use crate::controllers::rendered::desired::{Desired, desired, named};
-use crate::controllers::rendered::kinds::{Kind, WELL_KNOWN};
-use crate::controllers::rendered::live::{Live, Owner, Standing, Whole};
+use crate::rendered::apply::{Step, step};
+use crate::rendered::desired::{Desired, desired, named};
+use crate::rendered::kinds::{Kind, WELL_KNOWN};
+use crate::rendered::live::{Live, Owner, Standing, Whole};
 
 fn owner() -> Owner {
     Owner {

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::stage::*;
 use crate::api::{condition, labels};
-use crate::controllers::rendered::kinds::Kind;
-use crate::controllers::rendered::live::Whole;
-use crate::controllers::rendered::prune::{Held, stale};
 use crate::engine::diff::Identity;
+use crate::rendered::kinds::Kind;
+use crate::rendered::live::Whole;
+use crate::rendered::prune::{Held, stale};
 
 #[test]
 fn what_is_stale_is_told_by_group_kind_namespace_and_name() {

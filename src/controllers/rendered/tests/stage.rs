@@ -24,9 +24,9 @@ use tokio::task::JoinHandle;
 use crate::api::choreo::rendered::{RenderedRelease, ResourceStatus};
 use crate::api::condition;
 use crate::connect::{self, DataPlanes, Deadlines};
-use crate::controllers::rendered::{Settings, Ways, run};
-use crate::controllers::{Context, metrics::Metrics, simulator};
+use crate::rendered::{Settings, Ways, run};
 use crate::resolve::git::{self, Git};
+use crate::{Context, metrics::Metrics, simulator};
 
 /// The longest wait; a test that waits longer has failed.
 const HANGS: Duration = Duration::from_secs(60);

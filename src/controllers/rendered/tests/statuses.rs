@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use crate::api::choreo::rendered::{Health, RenderedReleaseStatus};
 use crate::api::condition::{self, Status};
-use crate::controllers::rendered::deploy::{Deployed, Found, Pruned};
-use crate::controllers::rendered::kinds::Blind;
-use crate::controllers::rendered::live::Whole;
-use crate::controllers::rendered::status::{after, is_moving, listed};
 use crate::engine::diff::Identity;
 use crate::engine::health::Verdict;
+use crate::rendered::deploy::{Deployed, Found, Pruned};
+use crate::rendered::kinds::Blind;
+use crate::rendered::live::Whole;
+use crate::rendered::status::{after, is_moving, listed};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use kube::ResourceExt;
 
 use super::{Whole, comparison, place, view};
+use crate::action::Action;
 use crate::api::bowline::audit::AuditEntry;
 use crate::api::hold::Hold;
+use crate::effect::{Comparison, Effect, Object};
 use crate::engine::audit::{self, Finding};
+use crate::model::{Level, Subject, Turn};
+use crate::pen::Sheet;
+use crate::rows::page;
+use crate::screens::{Handled, Scene, Screen, describe};
 use crate::text;
-use crate::tui::action::Action;
-use crate::tui::effect::{Comparison, Effect, Object};
-use crate::tui::model::{Level, Subject, Turn};
-use crate::tui::pen::Sheet;
-use crate::tui::rows::page;
-use crate::tui::screens::{Handled, Scene, Screen, describe};
-use crate::tui::theme::Role;
-use crate::tui::widgets::wrap;
+use crate::theme::Role;
+use crate::widgets::wrap;
 
 /// The column at which values start.
 const VALUES: u16 = 16;

@@ -2,12 +2,12 @@
 
 use super::{Shown, Standing, State, word};
 use crate::engine::audit::Finding;
+use crate::pen::Sheet;
+use crate::screens::{Scene, is_bad};
 use crate::text;
-use crate::tui::pen::Sheet;
-use crate::tui::screens::{Scene, is_bad};
-use crate::tui::theme::Role;
-use crate::tui::widgets::table::{self, Cell, Column, Line, MARGIN, Window, bad, cell};
-use crate::tui::widgets::wrap;
+use crate::theme::Role;
+use crate::widgets::table::{self, Cell, Column, Line, MARGIN, Window, bad, cell};
+use crate::widgets::wrap;
 
 const COLUMNS: &[Column] = &[
     Column::new("", 1, 100),

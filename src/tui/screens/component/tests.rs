@@ -1,8 +1,8 @@
+use crate::effect::{Answer, Effect};
 use crate::engine::world::Event;
+use crate::screens::history::tests::{answer, opened, press, shop};
+use crate::snapshot_test::SnapshotTest;
 use crate::subjects::release_pin::fixture::{self, pin, unready};
-use crate::tui::effect::{Answer, Effect};
-use crate::tui::screens::history::tests::{answer, opened, press, shop};
-use crate::tui::snapshot_test::SnapshotTest;
 
 #[test]
 fn golden_screens() {

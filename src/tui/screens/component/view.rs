@@ -2,13 +2,13 @@
 
 use super::State;
 use crate::engine::world::Key;
+use crate::pen::{Glyphs, Sheet};
+use crate::screens::matrix::{health, pane};
+use crate::screens::{BAD, Scene};
 use crate::subjects::release_pin::matrix::{self, Cell};
 use crate::text;
-use crate::tui::pen::{Glyphs, Sheet};
-use crate::tui::screens::matrix::{health, pane};
-use crate::tui::screens::{BAD, Scene};
-use crate::tui::theme::Role;
-use crate::tui::widgets::{scrolled, wrap};
+use crate::theme::Role;
+use crate::widgets::{scrolled, wrap};
 
 /// The largest number of rows for the environments.
 const ENVIRONMENTS: u16 = 8;

@@ -2,15 +2,15 @@ use serde_json::{Value, json};
 
 use super::view::{change, hidden};
 use super::*;
+use crate::effect::Half;
 use crate::engine::diff::{Options, WHOLE, diff};
 use crate::engine::world::Event as Watched;
+use crate::model::{self, Model};
+use crate::screens::Screen;
+use crate::screens::history::tests::{press, shop, tell};
+use crate::snapshot_test::{LARGE_SIZES, LOOKS, SnapshotTest};
 use crate::subjects::release_pin::fixture::{self, at, now, pin, world};
 use crate::text;
-use crate::tui::effect::Half;
-use crate::tui::model::{self, Model};
-use crate::tui::screens::Screen;
-use crate::tui::screens::history::tests::{press, shop, tell};
-use crate::tui::snapshot_test::{LARGE_SIZES, LOOKS, SnapshotTest};
 
 fn deployment(version: &str, pool: &str, replicas: u8) -> Value {
     json!({
@@ -58,7 +58,7 @@ fn flags(flow: Option<&str>) -> Value {
     map
 }
 
-pub(in crate::tui::screens) fn compare() -> Compare {
+pub(in crate::screens) fn compare() -> Compare {
     let named = |kind: &str, name: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, "spec": {"port": 80}});
     let token = |text: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "checkout-token"}, "data": {"token": text}});
     let budget = json!({
@@ -97,7 +97,7 @@ pub(in crate::tui::screens) fn compare() -> Compare {
 }
 
 /// A screen with a diff in front, opened from the matrix.
-pub(in crate::tui::screens) fn opened(compare: Compare) -> SnapshotTest {
+pub(in crate::screens) fn opened(compare: Compare) -> SnapshotTest {
     let mut still = SnapshotTest::of(shop());
     let effects = press(&mut still, "d");
     let ticket = asked(&effects).unwrap().0;

@@ -8,14 +8,14 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::rows::{Count, Row, Spot};
 use super::{Frame, Shown, Stage, State};
+use crate::action::Action;
 use crate::engine::diff::{Change, Hunk, Identity, Kind, ObjectDiff, labels};
+use crate::model::TargetInfo;
+use crate::pen::{Glyphs, Pen, Sheet};
+use crate::screens::Scene;
 use crate::text;
-use crate::tui::action::Action;
-use crate::tui::model::TargetInfo;
-use crate::tui::pen::{Glyphs, Pen, Sheet};
-use crate::tui::screens::Scene;
-use crate::tui::theme::Role;
-use crate::tui::widgets::{scrolled, wrap};
+use crate::theme::Role;
+use crate::widgets::{scrolled, wrap};
 
 /// Only this many bytes of a line are drawn.
 const LONGEST: usize = 4_096;

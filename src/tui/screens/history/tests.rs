@@ -3,17 +3,17 @@ use serde_json::json;
 use super::*;
 use crate::api::bowline::audit::{Action as Done, ContentRef};
 use crate::api::hold::Hold;
+use crate::effect::Effect;
 use crate::engine::revisions::{Cause, Missing, Reason, State};
 use crate::engine::world::{Event, World};
+use crate::keymap;
+use crate::model;
+use crate::snapshot_test::SnapshotTest;
 use crate::subjects::release_pin::fixture::{self, at, pin, release, world};
-use crate::tui::effect::Effect;
-use crate::tui::keymap;
-use crate::tui::model;
-use crate::tui::snapshot_test::SnapshotTest;
-use crate::tui::update::update;
+use crate::update::update;
 
 /// The shop for the tests of these screens: a component fails in production.
-pub(in crate::tui::screens) fn shop() -> World {
+pub(in crate::screens) fn shop() -> World {
     let mut world = world();
     for (minute, version) in (1..).zip(["v1.2.0", "v1.2.1", "v1.2.2", "v1.2.3", "v1.2.4"]) {
         let mut made = release("checkout-service", version, minute);
@@ -80,7 +80,7 @@ fn because(action: Done, actor: &str, reason: Option<&str>) -> Option<Cause> {
 }
 
 /// The revisions of production's ReleasePin, with a gap.
-pub(in crate::tui::screens) fn revisions() -> Revisions<Pinned> {
+pub(in crate::screens) fn revisions() -> Revisions<Pinned> {
     let hold: Hold = serde_json::from_value(json!({
         "id": "h1", "owner": "tom", "reason": "until the leak is found", "since": at("09:00:00"),
     }))
@@ -127,26 +127,26 @@ pub(in crate::tui::screens) fn revisions() -> Revisions<Pinned> {
 }
 
 /// The shop with the cursor on production, after these keys, with the revisions loaded.
-pub(in crate::tui::screens) fn opened(keys: &str) -> SnapshotTest {
+pub(in crate::screens) fn opened(keys: &str) -> SnapshotTest {
     SnapshotTest::of(shop())
         .keys(keys)
         .answer(|_| Answer::Revisions(Ok(Box::new(revisions()))))
 }
 
 /// Presses keys; returns the effects.
-pub(in crate::tui::screens) fn press(still: &mut SnapshotTest, keys: &str) -> Vec<Effect> {
+pub(in crate::screens) fn press(still: &mut SnapshotTest, keys: &str) -> Vec<Effect> {
     let keys = keymap::Key::sequence(keys).unwrap().into_iter();
     keys.flat_map(|key| tell(still, model::Event::Key(key.event())))
         .collect()
 }
 
 /// Passes an event to the model; returns the effects.
-pub(in crate::tui::screens) fn tell(still: &mut SnapshotTest, event: model::Event) -> Vec<Effect> {
+pub(in crate::screens) fn tell(still: &mut SnapshotTest, event: model::Event) -> Vec<Effect> {
     update(&mut still.model, &still.world, still.now, event)
 }
 
 /// Answers the last request for revisions.
-pub(in crate::tui::screens) fn answer(still: &mut SnapshotTest, effects: &[Effect]) {
+pub(in crate::screens) fn answer(still: &mut SnapshotTest, effects: &[Effect]) {
     let asked = effects.iter().rev().find_map(|effect| match effect {
         Effect::Revisions(ticket, _) => Some(*ticket),
         _ => None,

@@ -5,14 +5,14 @@ use jiff::Timestamp;
 use super::{Found, History, missing, number};
 use crate::engine::revisions::{Revision, Row, State};
 use crate::engine::world::Key;
+use crate::pen::{Glyphs, Pen, Sheet};
+use crate::screens::matrix::pane::{done, word};
+use crate::screens::{BAD, Scene, is_bad};
 use crate::subjects::release_pin::matrix;
 use crate::subjects::release_pin::revisions::Pinned;
 use crate::text;
-use crate::tui::pen::{Glyphs, Pen, Sheet};
-use crate::tui::screens::matrix::pane::{done, word};
-use crate::tui::screens::{BAD, Scene, is_bad};
-use crate::tui::theme::Role;
-use crate::tui::widgets::{scrolled, wrap};
+use crate::theme::Role;
+use crate::widgets::{scrolled, wrap};
 
 /// The widths of the columns, for one width of the screen; 0 if a column does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,7 +185,7 @@ fn sentences(revision: &Revision<Pinned>) -> Vec<(String, Role)> {
         let words = format!("It restored revision {from}.");
         said.push((words, Role::Text));
     }
-    let (_, role) = outcome(revision.state, &crate::tui::pen::ASCII);
+    let (_, role) = outcome(revision.state, &crate::pen::ASCII);
     let why = revision.why.as_deref();
     let why = why.map_or(String::new(), |why| format!(": {why}"));
     let state = match revision.state {

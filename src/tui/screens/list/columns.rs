@@ -10,13 +10,13 @@ use super::opinion;
 use crate::api::hold::Hold;
 use crate::api::openchoreo::release::Verdict;
 use crate::engine::world::{Key, World};
+use crate::pen::Sheet;
+use crate::roster::{Kind, Roster, Sort};
 use crate::subjects::release_pin::matrix::{self, Columns, Health};
 use crate::subjects::release_pin::rows::{Pin, ReleaseRow, SnapshotRow};
 use crate::text;
-use crate::tui::pen::Sheet;
-use crate::tui::roster::{Kind, Roster, Sort};
-use crate::tui::theme::Role;
-use crate::tui::widgets::table::{Cell, Column, Sorted, bad, cell};
+use crate::theme::Role;
+use crate::widgets::table::{Cell, Column, Sorted, bad, cell};
 
 const RELEASES: &[Column] = &[
     Column::new("COMPONENT", 12, 90).named(),

@@ -8,6 +8,10 @@ use crate::api::bowline::audit::Action;
 use crate::api::openchoreo::release::Verdict;
 use crate::engine::world::{Key, World};
 use crate::gitops::tree::LeftOutPin;
+use crate::model::TargetInfo;
+use crate::pen::Sheet;
+use crate::roster::Roster;
+use crate::screens::Scene;
 use crate::subjects;
 use crate::subjects::release_pin::matrix::{self, Cell, Columns, Health};
 use crate::subjects::release_pin::past::{Change, Recorded};
@@ -15,12 +19,8 @@ use crate::subjects::release_pin::revisions::Made;
 use crate::subjects::release_pin::rows::Pin;
 use crate::subjects::workload::rows;
 use crate::text;
-use crate::tui::model::TargetInfo;
-use crate::tui::pen::Sheet;
-use crate::tui::roster::Roster;
-use crate::tui::screens::Scene;
-use crate::tui::theme::Role;
-use crate::tui::widgets::wrap;
+use crate::theme::Role;
+use crate::widgets::wrap;
 
 /// Draws the description of the selected cell.
 pub fn view(state: &State, sheet: &mut Sheet<'_>, scene: &Scene<'_>, roster: &Roster) {
@@ -69,10 +69,10 @@ fn put(sheet: &mut Sheet<'_>, width: usize, said: Vec<(String, Role)>) {
 }
 
 /// The change that made a release effective, or the reason why it cannot be read; None while it is loading.
-pub(in crate::tui::screens) type Cause<'m> = Option<Result<&'m Made, &'m str>>;
+pub(in crate::screens) type Cause<'m> = Option<Result<&'m Made, &'m str>>;
 
 /// Describes a cell in full sentences.
-pub(in crate::tui::screens) fn sentences(
+pub(in crate::screens) fn sentences(
     sheet: &Sheet<'_>,
     scene: &Scene<'_>,
     (columns, column): (&Columns, usize),
@@ -217,7 +217,7 @@ fn left_out(pin: &LeftOutPin) -> String {
 
 /// Returns the word for an action, for a column beside the release that it made effective, such as "promoted". The
 /// release of a rollback was restored and not rolled back, so its word is "rollback".
-pub(in crate::tui::screens) fn word(action: Action) -> &'static str {
+pub(in crate::screens) fn word(action: Action) -> &'static str {
     match action {
         Action::Rollback => "rollback",
         Action::Undo => "undo",
@@ -227,7 +227,7 @@ pub(in crate::tui::screens) fn word(action: Action) -> &'static str {
 
 /// Returns the words that say how an action made its release effective, such as "promoted". The caller adds "by"
 /// and the user.
-pub(in crate::tui::screens) fn done(action: Action) -> &'static str {
+pub(in crate::screens) fn done(action: Action) -> &'static str {
     match action {
         Action::Deploy => "deployed",
         Action::AutoDeploy => "auto-deployed",

@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use super::State;
+use crate::action::{Action, Mode};
+use crate::effect::{Answer, Compared, Effect, Place, Ticket};
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, World};
+use crate::keymap::Keymap;
+use crate::model::{Level, Turn};
+use crate::screens::{Screen, diff, revisions};
 use crate::subjects::release_pin::past::{Past, Recorded, Then};
-use crate::tui::action::{Action, Mode};
-use crate::tui::effect::{Answer, Compared, Effect, Place, Ticket};
-use crate::tui::keymap::Keymap;
-use crate::tui::model::{Level, Turn};
-use crate::tui::screens::{Screen, diff, revisions};
 
 /// The past time that is shown.
 pub(super) struct Travel {

@@ -4,17 +4,17 @@ use std::iter::{once, repeat};
 
 use super::travel::Travel;
 use super::{RECENT, State};
+use crate::action::Action;
 use crate::engine::world::{Freshness, Source};
+use crate::model::RepositoryInfo;
+use crate::pen::{Glyphs, Pen, Sheet};
+use crate::roster::{Roster, Seen, Sort};
+use crate::screens::Scene;
 use crate::subjects::release_pin::matrix::{Cell, Columns, Health};
 use crate::subjects::release_pin::past::Recorded;
 use crate::text;
-use crate::tui::action::Action;
-use crate::tui::model::RepositoryInfo;
-use crate::tui::pen::{Glyphs, Pen, Sheet};
-use crate::tui::roster::{Roster, Seen, Sort};
-use crate::tui::screens::Scene;
-use crate::tui::theme::Role;
-use crate::tui::widgets::{scrolled, wrap};
+use crate::theme::Role;
+use crate::widgets::{scrolled, wrap};
 
 /// The colours of the releases in a row: equal releases have equal colours.
 const TINTS: [Role; 6] = [
@@ -464,7 +464,7 @@ fn kept(room: usize, label: usize, age: usize, signs: &[usize], optional: usize)
 }
 
 /// Returns the symbol and the colour of a health.
-pub(in crate::tui) fn health(health: Health, glyphs: &Glyphs) -> (&'static str, Role) {
+pub(crate) fn health(health: Health, glyphs: &Glyphs) -> (&'static str, Role) {
     match health {
         Health::Ready => (glyphs.ready, Role::Good),
         Health::Progressing => (glyphs.progressing, Role::Progressing),

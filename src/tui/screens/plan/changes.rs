@@ -8,8 +8,8 @@ use crate::subjects::release_pin::actions::gc::{Candidate, Collection};
 use crate::subjects::release_pin::repository::Proposal;
 use crate::subjects::service::PlannedCommand;
 use crate::text;
-use crate::tui::theme::Role;
-use crate::tui::widgets::wrap;
+use crate::theme::Role;
+use crate::widgets::wrap;
 
 /// Below this number of columns, lines are indented less.
 const NARROW: usize = 60;
@@ -279,8 +279,8 @@ mod tests {
 
     use super::*;
     use crate::git::commit::FileEdit;
-    use crate::tui::screens::Screen;
-    use crate::tui::snapshot_test::{SnapshotTest, rolled_back};
+    use crate::screens::Screen;
+    use crate::snapshot_test::{SnapshotTest, rolled_back};
 
     #[test]
     fn the_lines_of_the_files_stand_with_the_objects_that_they_change() {

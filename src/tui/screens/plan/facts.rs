@@ -15,9 +15,9 @@ use crate::subjects::release_pin::matrix::{self, Columns};
 use crate::subjects::release_pin::planner::Order as Move;
 use crate::subjects::release_pin::rollout::Rollout;
 use crate::subjects::service::{Command, PlannedCommand};
+use crate::tasks;
 use crate::text;
-use crate::tui::tasks;
-use crate::tui::theme::Role;
+use crate::theme::Role;
 
 /// A labelled row: its value is visible on every screen size; its detail may need scrolling.
 pub(super) struct Essential {

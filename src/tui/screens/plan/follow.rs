@@ -3,11 +3,11 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Stage, State, needed};
+use crate::effect::Effect;
 use crate::engine::world::feed::Touched;
+use crate::model::Turn;
 use crate::subjects::release_pin::stale;
 use crate::subjects::service::{Command, PlannedCommand};
-use crate::tui::effect::Effect;
-use crate::tui::model::Turn;
 
 /// The shortest time between two checks of a garbage collection: a check reads every release.
 const PAUSE: SignedDuration = SignedDuration::from_secs(1);

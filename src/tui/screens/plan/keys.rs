@@ -3,11 +3,11 @@
 use crossterm::event::KeyEvent;
 
 use super::{Stage, State};
-use crate::tui::action::Action;
-use crate::tui::hints;
-use crate::tui::keymap::{Key, Step};
-use crate::tui::model::Turn;
-use crate::tui::screens::Handled;
+use crate::action::Action;
+use crate::hints;
+use crate::keymap::{Key, Step};
+use crate::model::Turn;
+use crate::screens::Handled;
 
 /// One action of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use crate::api::bowline::audit::Action;
 use crate::api::openchoreo::release::Verdict;
+use crate::effect::Refused;
 use crate::engine::apply::Applied;
 use crate::engine::plan::Change;
 use crate::engine::subject::Numbering;
@@ -11,8 +12,7 @@ use crate::subjects::release_pin::collect::Collected;
 use crate::subjects::release_pin::marking::Marked;
 use crate::subjects::release_pin::repository::Committed;
 use crate::subjects::service::{self, PlannedCommand};
-use crate::tui::effect::Refused;
-use crate::tui::tasks::{self, Logged, Rolling, Task};
+use crate::tasks::{self, Logged, Rolling, Task};
 
 /// The outcome of a plan, in words.
 #[derive(Debug, Default)]

@@ -8,19 +8,19 @@ use jiff::Timestamp;
 
 use super::facts::{self, Block, Head};
 use super::{Shown, Stage, State, changes};
+use crate::action::{Action, Mode};
+use crate::confirm::ConfirmationLine;
 use crate::engine::world::World;
+use crate::hints;
+use crate::model::{Look, TargetInfo, Turn};
+use crate::pen::Sheet;
+use crate::screens::Scene;
 use crate::subjects::service::PlannedCommand;
+use crate::tasks::Task;
 use crate::text;
-use crate::tui::action::{Action, Mode};
-use crate::tui::confirm::ConfirmationLine;
-use crate::tui::hints;
-use crate::tui::model::{Look, TargetInfo, Turn};
-use crate::tui::pen::Sheet;
-use crate::tui::screens::Scene;
-use crate::tui::tasks::Task;
-use crate::tui::theme::Role;
-use crate::tui::view::FRAME;
-use crate::tui::widgets::wrap;
+use crate::theme::Role;
+use crate::view::FRAME;
+use crate::widgets::wrap;
 
 /// The smallest supported terminal: columns and rows.
 const SMALLEST: (u16, u16) = (40, 10);

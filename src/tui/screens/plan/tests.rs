@@ -3,22 +3,22 @@
 use serde_json::json;
 
 use super::{Stage, State};
+use crate::action::{Action, Mode};
 use crate::api::ReleasePin;
+use crate::effect::{Answer, Effect, Previews, Refused};
 use crate::engine::plan::Asked;
 use crate::engine::world::Event as Told;
+use crate::keymap::Key;
+use crate::model::{Event, Level};
+use crate::screens::Screen;
+use crate::snapshot_test::{LARGE_SIZES, LOOKS, SnapshotTest, rolled_back};
 use crate::subjects::release_pin::actions::promote::{self, Promote};
 use crate::subjects::release_pin::fixture::{outcomes, pin, release, unready};
 use crate::subjects::release_pin::planner::ActionPlan;
 use crate::subjects::release_pin::rules::Refusal;
 use crate::subjects::service::{self, PlannedCommand};
-use crate::tui::action::{Action, Mode};
-use crate::tui::effect::{Answer, Effect, Previews, Refused};
-use crate::tui::keymap::Key;
-use crate::tui::model::{Event, Level};
-use crate::tui::screens::Screen;
-use crate::tui::snapshot_test::{LARGE_SIZES, LOOKS, SnapshotTest, rolled_back};
-use crate::tui::tasks;
-use crate::tui::update::update;
+use crate::tasks;
+use crate::update::update;
 
 fn plan(still: &SnapshotTest) -> &State {
     match still.model.front() {
@@ -435,7 +435,7 @@ fn the_size_that_a_production_change_needs_counts_the_rows_of_a_message() {
     let mut still = asking();
     let now = still.now;
     let error = "tom changed cart in staging, ".repeat(4);
-    crate::tui::update::say(&mut still.model, now, Level::Error, error.trim());
+    crate::update::say(&mut still.model, now, Level::Error, error.trim());
     let still = still.tell(Event::Resize(40, 10)).shows("needs 40x12");
     let still = still.tell(Event::Resize(40, 12)).hides("needs 40");
     // A key removes the message.

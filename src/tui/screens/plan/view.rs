@@ -4,12 +4,12 @@ use ratatui::layout::Rect;
 
 use super::page::{Page, Part, Sight, Spans};
 use super::{Stage, State};
+use crate::action::Action;
+use crate::confirm::ConfirmationLine;
+use crate::pen::{Pen, Sheet};
+use crate::screens::Scene;
 use crate::text;
-use crate::tui::action::Action;
-use crate::tui::confirm::ConfirmationLine;
-use crate::tui::pen::{Pen, Sheet};
-use crate::tui::screens::Scene;
-use crate::tui::theme::Role;
+use crate::theme::Role;
 
 /// Below this number of columns, a button does not fit beside a text.
 const NARROW: u16 = 60;

@@ -1,8 +1,8 @@
 //! Tests of the contexts screen.
 
 use super::{copied, still};
-use crate::tui::effect::{Answer, Destination, Effect};
-use crate::tui::snapshot_test::{SnapshotTest, known};
+use crate::effect::{Answer, Destination, Effect};
+use crate::snapshot_test::{SnapshotTest, known};
 
 fn contexts() -> SnapshotTest {
     let mut still = still();

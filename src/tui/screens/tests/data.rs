@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 
 use crate::api::bowline::audit::{Action, AuditEntry, ContentRef};
 use crate::api::{ComponentEnvSnapshot, Release, ReleasePin, labels};
+use crate::effect::Record;
 use crate::engine::audit::{self, OnRelease, Recorder};
 use crate::engine::plan::Asked;
 use crate::engine::subject::dynamic;
 use crate::engine::world::{Event, World};
+use crate::snapshot_test::fleet;
 use crate::subjects::release_pin::actions::gc::{self, Gc};
 use crate::subjects::release_pin::fixture::{at, outcomes, pin, release, unready};
 use crate::subjects::release_pin::kind::KIND;
 use crate::subjects::service::PlannedCommand;
-use crate::tui::effect::Record;
-use crate::tui::snapshot_test::fleet;
 
 /// Returns a release with a size, an image and a content hash.
 fn dressed(component: &str, version: &str, minute: u8) -> PartialObjectMeta<Release> {

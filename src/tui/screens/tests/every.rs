@@ -1,14 +1,14 @@
 //! Rules that hold on every screen.
 
+use crate::action::Action;
+use crate::effect::{Answer, Effect, Refused};
+use crate::keymap::Keymap;
+use crate::model::Event;
+use crate::screens::history::tests::opened;
+use crate::screens::{Screen, diff};
+use crate::snapshot_test::{SnapshotTest, rolled_back};
 use crate::subjects::release_pin::rules::{Refusal, Step};
-use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Effect, Refused};
-use crate::tui::keymap::Keymap;
-use crate::tui::model::Event;
-use crate::tui::screens::history::tests::opened;
-use crate::tui::screens::{Screen, diff};
-use crate::tui::snapshot_test::{SnapshotTest, rolled_back};
-use crate::tui::tasks::Target;
+use crate::tasks::Target;
 
 use super::data::record;
 use super::{copied, still, with_tasks};

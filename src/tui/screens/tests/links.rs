@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 use ratatui::layout::Size;
 
 use super::still;
-use crate::tui::effect::Answer;
-use crate::tui::snapshot_test::SnapshotTest;
-use crate::tui::terminal::Terminal;
-use crate::tui::terminal::modes::Options;
-use crate::tui::view::view_noting;
+use crate::effect::Answer;
+use crate::snapshot_test::SnapshotTest;
+use crate::terminal::Terminal;
+use crate::terminal::modes::Options;
+use crate::view::view_noting;
 
 #[derive(Clone, Default)]
 struct Wire(Arc<Mutex<Vec<u8>>>);

@@ -1,12 +1,12 @@
 //! Messages, sort arrows, marks and ASCII mode on every screen.
 
+use crate::effect::Answer;
+use crate::model::{Event, Level};
+use crate::pen;
+use crate::screens::history::tests::opened;
+use crate::snapshot_test::{SIZES, SnapshotTest, rolled_back};
 use crate::subjects::release_pin::fixture::at;
-use crate::tui::effect::Answer;
-use crate::tui::model::{Event, Level};
-use crate::tui::pen;
-use crate::tui::screens::history::tests::opened;
-use crate::tui::snapshot_test::{SIZES, SnapshotTest, rolled_back};
-use crate::tui::update::say;
+use crate::update::say;
 
 use super::data::{record, shop};
 

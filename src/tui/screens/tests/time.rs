@@ -4,12 +4,12 @@ use serde_json::json;
 
 use super::data::record;
 use super::still;
+use crate::effect::{Answer, Effect};
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Event as Told, Source};
+use crate::model::Event;
+use crate::snapshot_test::{LARGE_SIZES, LOOKS, SnapshotTest, promoted};
 use crate::subjects::release_pin::fixture::{at, key, outcomes, pin, pipeline, release, unready};
-use crate::tui::effect::{Answer, Effect};
-use crate::tui::model::Event;
-use crate::tui::snapshot_test::{LARGE_SIZES, LOOKS, SnapshotTest, promoted};
 
 fn since(line: &str) -> SnapshotTest {
     let line = format!("\"since {line}\"");

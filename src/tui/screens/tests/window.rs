@@ -1,8 +1,8 @@
 //! The window of the matrix: it scrolls only when the cursor would leave it.
 
 use crate::engine::world::Event;
+use crate::snapshot_test::SnapshotTest;
 use crate::subjects::release_pin::fixture::{self, pin, release};
-use crate::tui::snapshot_test::SnapshotTest;
 
 /// A hundred components, `c00` to `c99`.
 fn many() -> SnapshotTest {
