@@ -134,8 +134,8 @@ async fn nothing(
         ];
     };
     let defined = catalog::components(&connection.client, namespace).await;
-    let first = feed
-        .world()
+    let world = feed.world();
+    let first = world
         .pipeline(namespace)
         .map(|found| found.first_environments());
     let step = match (defined.first(), first.unwrap_or_default().first()) {
