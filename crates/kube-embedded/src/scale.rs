@@ -13,7 +13,7 @@ use super::status::{Cause, Failure};
 pub(super) const MOST_STEPS: usize = 32;
 
 impl Shared {
-    /// Answers GET of `/scale`.
+    /// Answers a GET request for `/scale`.
     pub(super) async fn get_scale(
         &self,
         resource: &Resource,

@@ -117,12 +117,12 @@ pub enum OpenError {
         /// SQLite's error.
         cause: rusqlite::Error,
     },
-    /// The initial objects of the store could not be written.
+    /// The initial objects of the store could not be installed.
     #[error("cannot set up {path}: {message}")]
     SetUp {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The error message.
+        /// The reason of the failed installation.
         message: String,
     },
 }
