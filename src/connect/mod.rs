@@ -257,7 +257,7 @@ impl Connection {
 pub struct Known {
     /// The name of the context.
     pub name: String,
-    /// The name of the cluster.
+    /// The name of the cluster in the kubeconfig.
     pub cluster: String,
     /// The default namespace of the context.
     pub namespace: String,

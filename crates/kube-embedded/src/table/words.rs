@@ -297,7 +297,7 @@ pub(super) fn quota(quota: &Value) -> (String, String) {
     (requests.join(", "), limits.join(", "))
 }
 
-/// Returns the current and target values of an autoscaler, two of them at most.
+/// Returns the current and target values of an autoscaler's metrics; at most two metrics are shown.
 pub(super) fn metrics(scaler: &Value) -> String {
     let current = items(scaler, "/status/currentMetrics");
     let mut found: Vec<String> = items(scaler, "/spec/metrics")
@@ -307,7 +307,7 @@ pub(super) fn metrics(scaler: &Value) -> String {
             metric_word(metric, current.get(position).unwrap_or(&Value::Null))
         })
         .collect();
-    // autoscaling/v1 has only one metric, in a field of its own.
+    // autoscaling/v1 has only one metric, which is in its own field.
     if let Some(wanted) = at(scaler, "/spec/targetCPUUtilizationPercentage").as_i64() {
         let now = at(scaler, "/status/currentCPUUtilizationPercentage")
             .as_i64()
