@@ -22,12 +22,10 @@ pub enum Error {
     /// The kubeconfig does not have the context of `--context`.
     #[error("the kubeconfig has no context {name}")]
     NoSuchContext {
-        /// The name of the context.
         name: String,
         /// The names of all contexts in the kubeconfig.
         known: Vec<String>,
     },
-    /// The user's configuration is invalid.
     #[error(transparent)]
     Config(#[from] NoConfig),
     /// The kubeconfig has contexts, but none of them is the current one.
@@ -47,23 +45,18 @@ pub enum Error {
     /// A kubeconfig cannot be read.
     #[error("{}", unread_kubeconfig(file, source))]
     Kubeconfig {
-        /// The path of the kubeconfig.
         file: PathBuf,
-        /// The error of the client library.
         source: Box<KubeconfigError>,
     },
     /// A context names a cluster or user that the kubeconfig does not have.
     #[error("context {name}: {source}")]
     Context {
-        /// The name of the context.
         name: String,
-        /// The error of the client library.
         source: Box<KubeconfigError>,
     },
     /// A setting of a context is invalid.
     #[error("context {context}: {wrong}")]
     Setting {
-        /// The name of the context.
         context: String,
         /// The setting, and why it is invalid.
         wrong: BadSetting,
@@ -76,15 +69,13 @@ pub enum Error {
         "context {context}: the credential plugin {command} needs the terminal (interactiveMode: Always)"
     )]
     PluginWantsTerminal {
-        /// The name of the context.
         context: String,
-        /// The command of the plugin.
+        /// The command that starts the plugin.
         command: String,
     },
     /// A credential plugin did not finish before its deadline.
     #[error("context {context}: the credential plugin took longer than {after:?}")]
     PluginTooSlow {
-        /// The name of the context.
         context: String,
         /// The longest time that a plugin may run.
         after: Duration,
@@ -92,7 +83,6 @@ pub enum Error {
     /// The client library cannot use the credentials or the certificates of a context.
     #[error("context {context}: {}", explain(error))]
     Client {
-        /// The name of the context.
         context: String,
         /// The error of the client library. It is not a `source`, because its text can contain credentials.
         error: Box<kube::Error>,
@@ -109,19 +99,15 @@ pub enum Error {
     /// The data directory cannot be created.
     #[error("data directory {}: {source}", directory.display())]
     DataDirectory {
-        /// The path of the data directory.
         directory: PathBuf,
-        /// The error of the file system.
         source: std::io::Error,
     },
     /// The embedded store cannot be opened.
     #[error("embedded store: {source}")]
     Store {
-        /// The path of the store file.
         file: PathBuf,
         /// Whether `--readonly` would help: the file is readable, and the user did not give the flag.
         readonly_helps: bool,
-        /// The error of the store.
         source: Box<OpenError>,
     },
     /// The work tree cannot be used.
@@ -129,15 +115,12 @@ pub enum Error {
     Repository {
         /// The directory that the user named.
         directory: PathBuf,
-        /// The error of the work tree.
         source: Box<TreeError>,
     },
     /// The cluster next to a work tree does not return the status of the ReleasePins.
     #[error("context {context}, the cluster of the repository: {}", explain(error))]
     Beside {
-        /// The name of the context.
         context: String,
-        /// The error of the request.
         error: Box<kube::Error>,
     },
     /// A cluster does not serve kinds that the command needs.
@@ -157,7 +140,6 @@ pub enum Error {
         "embedded store {} does not have the kinds {kinds}, which every store has: it is corrupt, or somebody deleted them; restore it from a backup, or move it away (with its -wal and -shm files) to begin with an empty store", file.display()
     )]
     StoreWithoutKinds {
-        /// The path of the store file.
         file: PathBuf,
         /// The missing kinds, as [`listed`](super::kinds::listed) formats them.
         kinds: String,
@@ -175,7 +157,6 @@ pub enum Error {
     Unanswered {
         /// The cluster, in words.
         target: String,
-        /// The error of the request.
         error: Box<kube::Error>,
     },
 }

@@ -48,7 +48,7 @@ pub use readonly::{Bars, only_reads};
 pub use repository::Repository;
 pub use settings::BadSetting;
 
-/// The file of an embedded store.
+/// The location of the file of an embedded store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreFile {
     /// The file `bowline.db` in the user's data directory.
@@ -98,13 +98,11 @@ pub struct Options {
 pub struct Environment {
     /// `KUBECONFIG`: a list of files in the format of `PATH`.
     pub kubeconfig: Option<OsString>,
-    /// The user's home directory.
     pub home: Option<PathBuf>,
     /// The directory for bowline's data.
     pub data_dir: Option<PathBuf>,
     /// The directory of the user's configuration.
     pub config_dir: Option<PathBuf>,
-    /// The working directory.
     pub working_dir: Option<PathBuf>,
     /// The directory for data that can be fetched again, such as git objects.
     pub cache_dir: Option<PathBuf>,
@@ -123,7 +121,6 @@ pub struct Environment {
 pub enum Target {
     /// A cluster that a context of a kubeconfig selects.
     Context {
-        /// The name of the context.
         name: String,
         /// The whole kubeconfig.
         kubeconfig: Box<Kubeconfig>,
@@ -158,7 +155,6 @@ impl fmt::Display for Target {
 pub struct Connection {
     /// The client. Every request passes the read-only guard.
     pub client: kube::Client,
-    /// The target.
     pub target: Target,
     /// The namespace that commands use by default.
     pub namespace: String,
@@ -255,7 +251,6 @@ impl Connection {
 /// A context in the kubeconfig, with bowline's settings for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known {
-    /// The name of the context.
     pub name: String,
     /// The name of the cluster in the kubeconfig.
     pub cluster: String,

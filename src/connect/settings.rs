@@ -22,7 +22,7 @@ pub enum BadSetting {
     /// The file that contains the token cannot be read.
     #[error("the token file {file}: {why}")]
     TokenFile {
-        /// The path of the file.
+        /// The path of the token file.
         file: String,
         /// The error of the file system.
         why: String,

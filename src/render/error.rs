@@ -26,9 +26,7 @@ pub struct Problem {
 /// An object from which a component is rendered, as problems name it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Definition {
-    /// The kind of the object.
     pub kind: &'static str,
-    /// The name of the object.
     pub name: String,
 }
 

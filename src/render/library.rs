@@ -42,7 +42,6 @@ impl<T> Default for Shelf<T> {
 }
 
 impl Library {
-    /// Creates an empty cache.
     pub fn new() -> Self {
         Self::default()
     }

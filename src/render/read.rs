@@ -46,7 +46,7 @@ pub(super) struct Instance<'t> {
     pub(super) patches: Vec<Patch<'t>>,
 }
 
-/// A patch of an addon.
+/// A parsed patch of an addon.
 pub(super) struct Patch<'t> {
     pub(super) label: String,
     pub(super) kind: &'t str,
@@ -54,7 +54,6 @@ pub(super) struct Patch<'t> {
     pub(super) operations: Vec<Operation<'t>>,
 }
 
-/// One operation of a patch.
 pub(super) struct Operation<'t> {
     pub(super) verb: PatchVerb,
     pub(super) path: Text<'t>,

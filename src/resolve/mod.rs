@@ -23,7 +23,6 @@ use git::{Git, GitError};
 /// The definitions that the references of a release name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
-    /// The definitions.
     pub definitions: Definitions,
     /// Warnings about unknown fields in the definitions.
     pub warnings: Vec<String>,
@@ -77,7 +76,7 @@ pub enum Cause {
         "{file} has {kind} {name} more than once; a reference cannot tell them apart, so keep one in a file"
     )]
     TwiceInFile {
-        /// The file, with repository and revision.
+        /// The file, with its repository and revision.
         file: String,
         /// The expected kind.
         kind: String,

@@ -163,7 +163,7 @@ pub enum YamlError {
         place: Place,
         /// The unsupported feature, in words for the message.
         what: String,
-        /// The advice for the user.
+        /// The next step for the user.
         hint: &'static str,
     },
 }

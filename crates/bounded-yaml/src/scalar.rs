@@ -103,7 +103,7 @@ fn number(text: &str) -> Option<Plain> {
                 "the number without leading zeros",
             ));
         }
-        // str::parse handles the sign itself.
+        // `str::parse` accepts the sign.
         let value = text
             .parse::<i64>()
             .map(Number::from)

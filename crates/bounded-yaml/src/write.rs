@@ -178,12 +178,12 @@ impl<'t> Block<'t> {
         Some(Self { body, chomping })
     }
 
-    /// Returns the lines of the text.
+    /// Returns the lines of the block, without line ends and without indentation.
     pub fn lines(&self) -> impl Iterator<Item = &'t str> + use<'t> {
         self.body.split('\n')
     }
 
-    /// Returns the chomping indicator: `-`, `+` or nothing.
+    /// Returns the chomping indicator of the block: `-`, `+` or nothing.
     pub fn chomping(&self) -> &'static str {
         self.chomping
     }

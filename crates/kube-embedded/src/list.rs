@@ -385,7 +385,7 @@ fn token(revision: Option<Revision>, namespace: &str, name: &str) -> String {
     BASE64_STANDARD_NO_PAD.encode(token.to_string())
 }
 
-/// Parses a continue token.
+/// Parses a continue token to the start of the next page.
 fn place(text: &str) -> Result<Start, Failure> {
     let wrong = |why: String| {
         Failure::bad_request(format!(

@@ -58,7 +58,7 @@ pub trait Origin: Send + Sync {
 /// The reason why a change was not written.
 #[derive(Debug)]
 pub enum NotStored {
-    /// Another writer changed the object first.
+    /// Another writer has changed the object.
     Conflict,
     /// The change failed for a reason that the client receives.
     Failed(Failure),

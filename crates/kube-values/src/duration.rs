@@ -8,7 +8,7 @@ const SECOND: i128 = 1_000_000_000;
 struct Term<'t> {
     number: &'t str,
     unit: &'t str,
-    /// The value in nanoseconds; a part smaller than a nanosecond is cut off.
+    /// The value of the term in nanoseconds; a fraction of a nanosecond is cut off.
     nanos: i128,
 }
 

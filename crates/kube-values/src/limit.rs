@@ -7,7 +7,7 @@ use serde_json::{Number, Value};
 /// The minimum or the maximum of a number in a schema.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
-    /// The limit.
+    /// The minimum or the maximum.
     pub limit: Number,
     /// Whether the limit itself is forbidden.
     pub exclusive: bool,

@@ -29,11 +29,11 @@ pub const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 /// The notation of the suffix of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// A decimal suffix, or none.
+    /// A decimal suffix or no suffix, as in `100m` or `2`.
     Decimal,
     /// A power of ten, as in `2e3`.
     Exponent,
-    /// A binary suffix.
+    /// A binary suffix, as in `1.5Gi`.
     Binary,
 }
 
@@ -42,11 +42,11 @@ pub enum Format {
 pub struct Parts<'t> {
     /// Whether the quantity has a minus sign.
     pub negative: bool,
-    /// The digits before the point, without leading zeros; at least `0`.
+    /// The digits before the decimal point, without leading zeros; at least `0`.
     pub whole: &'t str,
-    /// The digits after the point.
+    /// The digits after the decimal point; empty without a decimal point.
     pub fraction: &'t str,
-    /// The notation.
+    /// The notation of the suffix.
     pub format: Format,
     /// The power that the suffix stands for: of ten, or of two in the binary format.
     pub exponent: i32,

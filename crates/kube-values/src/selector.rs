@@ -13,7 +13,7 @@ pub struct Selector {
     pub requirements: Vec<Requirement>,
 }
 
-/// A requirement on one label.
+/// A requirement of a selector on one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
     /// The name of the label.
@@ -67,18 +67,18 @@ pub struct Mistake {
 /// The kinds of syntax errors in a selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MistakeKind {
-    /// The name of a label is missing.
+    /// A label name is missing.
     NoName,
-    /// Kubernetes refuses the name.
+    /// Kubernetes refuses a label name.
     Name {
         /// The label name.
         name: String,
         /// Kubernetes' reason.
         why: String,
     },
-    /// A value is missing.
+    /// A label value is missing.
     NoValue,
-    /// Kubernetes refuses the value.
+    /// Kubernetes refuses a label value.
     Value {
         /// The label name.
         name: String,

@@ -17,8 +17,8 @@
 //!   number for an integer.
 //! - **OpenAPI v3** is recognised by `type: object` together with `properties` (or `additionalProperties`),
 //!   or by an enclosing `openAPIV3Schema`. Objects without `properties` and `additionalProperties` are
-//!   free-form. `allOf`, `anyOf`, `oneOf` and `not` only restrict values; defaults in them are ignored.
-//!   `$ref` and unknown keywords are refused. Keywords that begin with `x-` are ignored, except
+//!   free-form. `allOf`, `anyOf`, `oneOf` and `not` only restrict values and cannot contain defaults. `$ref`
+//!   and unknown keywords are refused. Keywords that begin with `x-` are ignored, except
 //!   `x-kubernetes-preserve-unknown-fields` and `x-kubernetes-int-or-string`.
 //! - The formats `byte`, `cidr`, `date`, `date-time`, `duration` (`1h30m`), `email`, `hostname`, `int32`,
 //!   `ipv4`, `ipv6`, `uri` and `uuid` are checked. `double`, `float`, `int64` and `password` are accepted

@@ -7,7 +7,7 @@ use kube_values::limit::{Bound, Count, whole};
 use regex::Regex;
 use serde_json::{Number, Value};
 
-/// The schema of one value.
+/// The schema of one value and of the values inside it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
     pub(super) kind: Kind,

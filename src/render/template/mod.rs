@@ -20,7 +20,7 @@ use super::error::{Column, Fault};
 pub(super) use reader::Reader;
 pub(super) use trail::Trail;
 
-/// A parsed template.
+/// A parsed template: a value of any type, with expressions in its strings.
 pub(super) enum Template<'t> {
     /// A value without expressions.
     Constant(&'t Value),

@@ -37,7 +37,6 @@ pub struct Address {
 pub enum Transport {
     /// The smart http protocol over https or http.
     Http {
-        /// The server.
         origin: Origin,
         /// The path, without a leading slash.
         path: String,
@@ -46,7 +45,6 @@ pub enum Transport {
     Ssh {
         /// The user on the host. None if the configuration of ssh chooses the user.
         user: Option<String>,
-        /// The host.
         host: String,
         /// The port. None if the configuration of ssh chooses the port.
         port: Option<u16>,

@@ -1,4 +1,4 @@
-//! The function `format`, as in `'%s items'.format([3])`.
+//! The CEL function `format`, as in `'%s items'.format([3])`.
 
 use std::fmt::Write as _;
 

@@ -41,7 +41,7 @@ pub enum EditError {
         origin: String,
         /// The number of the line, counted from 1.
         line: usize,
-        /// The reason.
+        /// The reason why the change is not possible.
         why: String,
     },
 }

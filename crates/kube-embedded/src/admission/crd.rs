@@ -49,8 +49,8 @@ pub struct Findings {
 }
 
 impl CrdRules {
-    /// Compiles all rules of a schema (`openAPIV3Schema`), and returns a sentence for each rule that cannot
-    /// be compiled.
+    /// Compiles all CEL rules in a schema (`openAPIV3Schema`). Also returns a warning for each rule that
+    /// cannot be compiled.
     pub fn compile(schema: &Value) -> (Self, Vec<String>) {
         let mut warnings = Vec::new();
         let root = Node::compile(schema, schema, "", &mut warnings);

@@ -60,7 +60,7 @@ pub struct Manager<'a> {
     pub reset_fields: &'a [&'a str],
 }
 
-/// A field that another manager owns with another value.
+/// A field of the configuration that another manager owns with another value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
     /// The name of the other manager.

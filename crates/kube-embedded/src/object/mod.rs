@@ -77,7 +77,7 @@ impl Part {
 /// An object that is ready for the store, and the warnings for the client.
 #[derive(Debug)]
 pub struct Draft {
-    /// The object, without a new resourceVersion.
+    /// The object to store; its resourceVersion is set by the write.
     pub object: Value,
     /// The texts of the Warning headers in the answer.
     pub warnings: Vec<String>,

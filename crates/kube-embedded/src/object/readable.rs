@@ -56,7 +56,7 @@ pub fn cannot_be_handled(kind: &str, version: &str) -> String {
     format!("{kind} in version {version:?} cannot be handled as a {kind}: ")
 }
 
-/// Checks that a value can be decoded as an object of a resource.
+/// Checks that a value can be decoded as an object of a resource: its depth, its kind and its types.
 pub fn readable(resource: &Resource, object: &Value) -> Result<(), Unreadable> {
     bounded(object).map_err(Unreadable::Value)?;
     let subject = &resource.subject;

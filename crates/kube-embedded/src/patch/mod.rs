@@ -27,7 +27,7 @@ pub const MAX_DEPTH: usize = 256;
 /// The reason why a patch could not be applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
-    /// The patch does not have the format of its content type.
+    /// The patch does not have the format of its media type.
     #[error("{0}")]
     Malformed(String),
     /// An operation of a JSON patch fails for this object.

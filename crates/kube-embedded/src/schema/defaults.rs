@@ -1,4 +1,4 @@
-//! Fills in the defaults of an object.
+//! Sets the defaults of a schema in an object.
 
 use kube_values::quantity;
 use serde_json::{Map, Value};

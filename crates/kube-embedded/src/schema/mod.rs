@@ -129,7 +129,7 @@ pub(crate) struct Node {
     pub(crate) items: Option<Box<Slot>>,
     pub(crate) list: ListKind,
     atomic: bool,
-    /// Whether pruning keeps unknown keys.
+    /// Whether pruning keeps keys that the schema does not declare.
     preserve: bool,
     /// Whether server-side apply deduces the types of unknown keys. A type inherits this from an enclosing
     /// type that keeps unknown keys.

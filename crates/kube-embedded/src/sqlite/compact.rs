@@ -30,7 +30,7 @@ impl Bounds {
         dead > self.floor.max(live / 2)
     }
 
-    /// Returns the size of the history after a compaction, in bytes.
+    /// Returns the size in bytes to which a compaction reduces the history.
     fn target(&self, live: u64) -> u64 {
         self.floor.max(live / 2) / 2
     }

@@ -85,7 +85,7 @@ pub struct Fill {
 /// that it survives a crash.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FollowUp {
-    /// The kind of work.
+    /// The kind of the work.
     pub what: Follow,
     /// The uid, the key or the name of the object that the work is for.
     pub subject: String,
