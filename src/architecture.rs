@@ -1,4 +1,4 @@
-//! A test of the dependency rule: which modules of `lib.rs` may use which other modules.
+//! Tests which modules of `lib.rs` may use which other modules.
 
 mod cycles;
 mod paths;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use paths::{paths, without_comments};
 
-/// The layers of DESIGN.md, lowest first. A module may use itself and the modules of lower layers, but no
-/// other module of its own layer. `cycles` checks the modules inside a layer.
+/// The layers of modules, lowest first. A module may use itself and the modules of lower layers, but no other
+/// module of its own layer. The module `cycles` checks the submodules.
 const LAYERS: &[&[&str]] = &[
     &["text", "small_file"],
     &["child"],
@@ -29,7 +29,7 @@ fn layer(module: &str) -> Option<usize> {
     LAYERS.iter().position(|layer| layer.contains(&module))
 }
 
-/// Finds the modules that a source names by `crate::` or `bowline::`, groups included.
+/// Returns the modules that a source names by `crate::` or `bowline::`, also inside groups (`{a, b}`).
 fn named(source: &str) -> BTreeSet<String> {
     let found = paths(&without_comments(source), &["crate", "bowline"]);
     found
@@ -49,7 +49,7 @@ fn sources(directory: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the errors in a source file of a module; empty if there are none.
+/// Returns the forbidden dependencies in a source file of a module, as messages.
 fn violations(module: &str, source: &str) -> Vec<String> {
     let Some(own) = layer(module) else {
         return vec![format!(
@@ -62,7 +62,7 @@ fn violations(module: &str, source: &str) -> Vec<String> {
         .filter_map(|other| match layer(&other) {
             Some(theirs) if theirs < own => None,
             Some(_) => Some(format!("{module} must not know {other}")),
-            // An item of lib.rs itself; lib.rs has no items besides modules, and should not get any.
+            // The name is an item of lib.rs. lib.rs has only modules, and should not get other items.
             None => Some(format!(
                 "{module} names {other}, which is no module with a layer"
             )),

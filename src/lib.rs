@@ -43,8 +43,8 @@ pub mod text;
 mod texts;
 pub mod tui;
 
-/// This static is in the library and not in `main.rs`, so that tests and benchmarks use the same allocator as
-/// users.
+/// The allocator is in the library and not in `main.rs`, so that tests and benchmarks use the same allocator
+/// as users.
 #[cfg(not(target_env = "msvc"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
