@@ -24,7 +24,7 @@ use crate::place::Target;
 /// A write request that passes the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// The number of the write, from 0.
+    /// The number of the write. It is unique in the test process.
     pub id: usize,
     /// The resource, in the plural, for example `releasepins`.
     pub resource: String,

@@ -53,8 +53,8 @@ pub struct Ended {
 }
 
 impl Pty {
-    /// Starts a program in a terminal of this size (columns, rows). Its environment contains hardly more than
-    /// HOME.
+    /// Starts a program in a terminal of this size (columns, rows). Its environment contains only HOME, PATH,
+    /// USER and a few settings of the terminal.
     pub fn start(program: &str, arguments: &[String], home: &Path, size: (u16, u16)) -> Pty {
         let (columns, rows) = size;
         let pair = portable_pty::native_pty_system()

@@ -57,7 +57,8 @@ impl Planner {
         }
     }
 
-    /// Waits until a ReleasePin has this effective release, and the controller reports it as ready.
+    /// Waits until the controller has applied this release of a ReleasePin, and reports the ReleasePin as
+    /// ready.
     pub async fn ready(&self, pin: &str, release: &str) {
         self.until(pin, "ready", |pin| is_ready(pin, release)).await;
     }
