@@ -7,7 +7,7 @@
 //! reconcile a new set, and the bare client sends the same writes for another set, with the uids and versions
 //! of that set. etcd waits for the disk. `BOWLINE_BENCH_PINS` sets the number of ReleasePins.
 
-// A benchmark that cannot run may panic.
+// Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "../tests/cluster/mod.rs"]

@@ -4,7 +4,7 @@
 //! The programs are started and read two files, as people use them, while bowline compares values in memory.
 //! Only the ratios matter: numbers of two runs or two machines cannot be compared.
 
-// A benchmark that cannot run may panic.
+// Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::hint::black_box;

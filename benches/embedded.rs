@@ -5,7 +5,7 @@
 //! Both servers are durable: SQLite and etcd wait for the disk on every write. If the programs of a real
 //! cluster are missing, the benchmark measures only the embedded API.
 
-// A benchmark that cannot run may panic.
+// Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "../tests/cluster/mod.rs"]

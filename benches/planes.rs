@@ -7,7 +7,7 @@
 //! RenderedRelease to the status Ready. The rounds alternate, so that other load on the machine affects all
 //! of them.
 
-// A benchmark that cannot run may panic.
+// Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "../tests/cluster/mod.rs"]

@@ -6,7 +6,7 @@
 //! helm and kustomize have to be started, so bowline is measured as a program too, and also as the function
 //! call that its controllers use. The benchmark skips a program that is not installed.
 
-// A benchmark that cannot run may panic.
+// Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "../tests/cluster/binaries.rs"]

@@ -5,7 +5,7 @@
 //! cost of one changed file, and compares garbage collection with `git rm` of the same files. The two sides
 //! of a comparison alternate in the same process, and the best of several rounds counts.
 
-// A benchmark that cannot run may panic.
+// Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::path::{Path, PathBuf};

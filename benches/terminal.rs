@@ -8,7 +8,7 @@
 //! (seconds) make the benchmark smaller. With `BOWLINE_BENCH_FORM=tree`, releases are stored uncompressed, of
 //! which a server can hold only a few.
 
-// A benchmark that cannot run may panic.
+// Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "../tests/cluster/mod.rs"]

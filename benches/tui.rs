@@ -4,7 +4,7 @@
 //! number of a filter is its slowest key press. A key press parses the filter, prepares it, and applies it to
 //! the rows. Numbers of two machines cannot be compared, but their ratios can.
 
-// A benchmark that cannot run may panic.
+// Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::hint::black_box;

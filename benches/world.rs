@@ -4,7 +4,7 @@
 //! 10,000 components in 5 environments have 50,000 ReleasePins and 100,000 releases. A run with a hundredth
 //! of them shows how the numbers grow. Numbers of two machines cannot be compared, but their ratios can.
 
-// A benchmark that cannot run may panic.
+// Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::hint::black_box;

@@ -201,7 +201,7 @@ fn is_layout(c: char) -> bool {
 pub fn is_unsafe(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
-        // C0 with ESC, DEL, C1.
+        // The control characters: C0 with ESC, DEL, C1.
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => true,
         // Soft hyphen, grapheme joiner, Arabic letter mark, Hangul and Khmer fillers.
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' => {
@@ -209,7 +209,7 @@ pub fn is_unsafe(c: char) -> bool {
         }
         // Mongolian variation selectors and vowel separator.
         '\u{180b}'..='\u{180f}' => true,
-        // Zero width, direction marks, line and paragraph separators, embeddings, isolates.
+        // Zero-width characters, direction marks, line and paragraph separators, embeddings and isolates.
         '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
         '\u{2800}' | '\u{3164}' | '\u{ffa0}' | '\u{feff}' => true,
         '\u{fe00}'..='\u{fe0f}' | '\u{fff0}'..='\u{fffb}' => true,

@@ -20,7 +20,7 @@ use crate::engine::world::Key;
 /// The page size of a list. It is small, because the objects may be large.
 const PAGE: u32 = 100;
 
-/// The rows of one kind.
+/// The rows of all objects of one kind.
 pub struct Table<T> {
     rows: RwLock<Rows<T>>,
     /// Returns the place of a row: the key under which [`Table::at`] finds the row. Several rows may have the

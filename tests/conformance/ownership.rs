@@ -33,7 +33,7 @@ fn comparable(object: &Value) -> Value {
                 *time = json!("some time");
             }
         }
-        // Entries of the same second have no fixed order.
+        // The entries are sorted, because entries of the same second have no fixed order.
         if let Some(entries) = metadata
             .get_mut("managedFields")
             .and_then(Value::as_array_mut)

@@ -153,7 +153,7 @@ impl Target {
         self.core(&format!("configmaps{rest}"))
     }
 
-    /// Sends a request unchanged.
+    /// Sends any request, and returns the answer.
     pub async fn send(&self, request: Request<Vec<u8>>) -> Answer {
         let (parts, body) = request.into_parts();
         let sent = format!(

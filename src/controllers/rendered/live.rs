@@ -142,7 +142,7 @@ pub type Slim = Seen<true>;
 impl<const METADATA: bool> Seen<METADATA> {
     /// Returns the summary of an object of a kind.
     pub fn keep(mut self, group: &str, kind: &str) -> Live {
-        // Some kinds start with an empty status, which means no status.
+        // An empty status counts as no status, because some kinds start with one.
         let status = self.status.map(without_nulls);
         let status = status.filter(|status| !status.is_empty());
         self.live.verdict = health::of(&Facts {

@@ -293,7 +293,7 @@ impl Side {
         command
     }
 
-    /// Runs a preparing command, which must succeed.
+    /// Runs a command that prepares the server. The command must succeed.
     fn must(&self, line: &str) {
         let output = self
             .shell("default", line)
@@ -307,7 +307,7 @@ impl Side {
         );
     }
 
-    /// Repeats a preparing command until it succeeds.
+    /// Repeats a command that prepares the server until it succeeds.
     fn until(&self, line: &str) {
         let deadline = Instant::now() + PATIENCE;
         loop {

@@ -85,8 +85,8 @@ impl Subject {
     }
 }
 
-/// Returns metadata without ownerReferences. With owners that do not exist, the garbage collector could
-/// delete the object during the test.
+/// Returns metadata without ownerReferences, because the garbage collector could delete an object whose owner
+/// does not exist during the test.
 fn metadata() -> Value {
     json!({"name": "shape", "labels": {"app": "web"}, "annotations": {"a": "b"}})
 }

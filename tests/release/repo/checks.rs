@@ -205,7 +205,7 @@ fn holds_stop_what_goes_over_them_and_nothing_else() {
     shop.ends("unpin cart -e prod --yes", 0, "");
     shop.ends(&fixed, 0, "cart in prod: cart-2 -> cart-1");
 
-    // An ended hold does not allow a move without a path.
+    // check refuses a move without a path, also if the environment has an ended hold.
     let shop = Shop::open(&["cart"]);
     let over = "  holds: [{id: old, owner: ana, since: 2020-01-01T00:00:00Z, until: 2020-01-02T00:00:00Z}]\n";
     shop.write(file, &(pin("cart", "prod", "cart-1") + over));

@@ -261,7 +261,8 @@ async fn a_release_that_was_restored_takes_its_resources_over() {
     stage.release("web-dev", "dev", &objects).await;
     stage.until_ready("web-dev").await;
     running.stop().await;
-    // The control plane is lost and created again: the new RenderedRelease has the same name and another uid.
+    // The test simulates a control plane that is lost and created again: the new RenderedRelease has the same
+    // name and another uid.
     let patch = json!({"metadata": {"finalizers": null}});
     stage
         .releases()
