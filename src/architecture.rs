@@ -1,4 +1,4 @@
-//! A test of the dependency rule: which modules of `lib.rs` may use which other modules.
+//! Tests which modules of `lib.rs` may use which other modules.
 
 mod cycles;
 mod paths;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use paths::{paths, without_comments};
 
-/// The layers of DESIGN.md, lowest first. A module may use itself and the modules of lower layers, but no
-/// other module of its own layer. `cycles` checks the modules inside a layer.
+/// The layers of modules, lowest first. A module may use itself and the modules of lower layers, but no other
+/// module of its own layer. The module `cycles` checks the submodules.
 const LAYERS: &[&[&str]] = &[
     &["text", "small_file"],
     &["child"],
@@ -30,7 +30,7 @@ fn layer(module: &str) -> Option<usize> {
     LAYERS.iter().position(|layer| layer.contains(&module))
 }
 
-/// Finds the modules that a source names by `crate::` or `bowline::`, groups included.
+/// Returns the modules that a source names by `crate::` or `bowline::`, also inside groups (`{a, b}`).
 fn named(source: &str) -> BTreeSet<String> {
     let found = paths(&without_comments(source), &["crate", "bowline"]);
     found
@@ -50,10 +50,9 @@ fn sources(directory: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// The folders that are packages of their own: `crate::x` there is `crate::cli::x` in the whole program.
+/// Returns the forbidden dependencies in a source file of a module, as messages.
 const PACKAGES: &[&str] = &["cli", "controllers", "tui"];
 
-/// Returns the sources of the program by their path in `src`, each as if all packages were one.
 fn program() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
@@ -74,7 +73,6 @@ fn program() -> Vec<(PathBuf, String)> {
     read.collect()
 }
 
-/// Writes the paths of a package as the whole program has them. `is_own` tells the modules of the package.
 fn as_one_package(source: &str, package: &str, is_own: impl Fn(&str) -> bool) -> String {
     let mut parts = source.split("crate::");
     let mut whole = parts.next().unwrap_or_default().to_owned();
@@ -82,7 +80,6 @@ fn as_one_package(source: &str, package: &str, is_own: impl Fn(&str) -> bool) ->
         let end = part.find(|c: char| !c.is_alphanumeric() && c != '_');
         let first = &part[..end.unwrap_or(part.len())];
         whole.push_str("crate::");
-        // An item of the package's root has no layer.
         if is_own(first) || layer(first).is_none() {
             whole.push_str(package);
             whole.push_str("::");
@@ -94,7 +91,6 @@ fn as_one_package(source: &str, package: &str, is_own: impl Fn(&str) -> bool) ->
         .replace("bowline_controllers::", "crate::controllers::")
 }
 
-/// Returns the errors in a source file of a module; empty if there are none.
 fn violations(module: &str, source: &str) -> Vec<String> {
     let Some(own) = layer(module) else {
         return vec![format!(
@@ -107,7 +103,7 @@ fn violations(module: &str, source: &str) -> Vec<String> {
         .filter_map(|other| match layer(&other) {
             Some(theirs) if theirs < own => None,
             Some(_) => Some(format!("{module} must not know {other}")),
-            // An item of lib.rs itself; lib.rs has no items besides modules, and should not get any.
+            // The name is an item of lib.rs. lib.rs has only modules, and should not get other items.
             None => Some(format!(
                 "{module} names {other}, which is no module with a layer"
             )),

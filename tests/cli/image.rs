@@ -1,4 +1,4 @@
-//! The container image of the controller, checked without a container engine.
+//! Checks the Dockerfile of the controller without a container engine.
 
 use std::path::Path;
 use std::process::Command;

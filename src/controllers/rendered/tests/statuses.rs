@@ -1,4 +1,4 @@
-//! The status of a release, by the results of a pass.
+//! The status of a RenderedRelease by the results of a pass.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -216,7 +216,7 @@ fn a_resource_without_a_name_leaves_the_inventory() {
     let pass = |before: &RenderedReleaseStatus, found: Vec<Found>| {
         after(before, &deployed(found), Some(1), false, at(1))
     };
-    // The inventory lists it by its id while the spec has it, and not afterwards.
+    // The inventory lists the nameless resource by its id only while the spec contains the resource.
     let before = pass(&RenderedReleaseStatus::default(), vec![nameless]);
     assert_eq!(before.resources.len(), 1);
     assert_eq!(before.resources[0].id, "web");
