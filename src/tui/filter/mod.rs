@@ -2,22 +2,16 @@
 //!
 //! | term | matches a row |
 //! |------|------------|
-//! | `word`, `"two words"` | with the word in a name, release, version or environment;
-//! case-sensitive only with a capital letter |
-//! | `re:^cart-` | with a name, release, version or environment that matches the regular expression
-//! |
+//! | `word`, `"two words"` | with the word in a name, release, version or environment; case-sensitive only with a capital letter |
+//! | `re:^cart-` | with a name, release, version or environment that matches the regular expression |
 //! | `-l team=payments,tier in (web, batch)` | with these labels, in the syntax of kubectl |
 //! | `health:degraded` | with a cell of this health; the start of the word is enough |
-//! | `behind:2`, `behind:>0` | with a cell that is this number of releases behind the environment
-//! before |
-//! | `env:production` | that exists in this environment; terms about cells then check only this
-//! environment |
+//! | `behind:2`, `behind:>0` | with a cell that is this number of releases behind the environment before |
+//! | `env:production` | that exists in this environment; terms about cells then check only this environment |
 //! | `release:v1.2*` | with a cell whose release has a matching name or version |
-//! | `held`, `bad`, `mine`, `fault` | with a cell that is held; whose release is marked bad; that
-//! the user changed or holds; that is degraded or lacks its release |
+//! | `held`, `bad`, `mine`, `fault` | with a cell that is held; whose release is marked bad; that the user changed or holds; that is degraded or lacks its release |
 //! | `marked` | that the user has marked |
-//! | `failing`, `degraded`, `missing`, `progressing`, `ready`, `unknown`, `behind`, `pinned` | with
-//! a cell in this state |
+//! | `failing`, `degraded`, `missing`, `progressing`, `ready`, `unknown`, `behind`, `pinned` | with a cell in this state |
 //! | `!term` | that does not match the term |
 //!
 //! The terms about cells (health, behind, release, held, bad, mine, fault) apply together: a row
