@@ -1,4 +1,3 @@
-//! Reads the revisions of a subject.
 
 use super::Session;
 use crate::api::bowline::audit::ContentRef;
@@ -8,7 +7,7 @@ use crate::subjects::matrix::named;
 use crate::subjects::release_pin::revisions::{NoSubject, Pinned, Subject};
 use crate::tui::effect::Place;
 
-/// Reads the revisions of a subject, or returns the reason why that is impossible.
+/// Reads the revisions of a ReleasePin or a workload. The error is a message for the user.
 pub async fn revisions(session: &Session, place: &Place) -> Result<Revisions<Pinned>, String> {
     let connection = &session.connection;
     if let Some((subject, actions)) = named(&connection.namespace, &place.component) {
