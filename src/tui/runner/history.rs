@@ -1,3 +1,4 @@
+//! Reads the revisions of a ReleasePin or a workload for the history screen.
 
 use super::Session;
 use crate::api::bowline::audit::ContentRef;

@@ -1,3 +1,4 @@
+//! Lists the namespaces for the completions of `:ns` and `:ctx`.
 
 use std::collections::BTreeSet;
 
