@@ -39,7 +39,6 @@ pub enum Problem {
     /// The file names a mode that does not exist.
     #[error("unknown mode `{word}`{nearest}; the modes are {}", modes())]
     Mode {
-        /// The word in the file.
         word: String,
         /// The text `, did you mean ...?` with the most similar mode; empty if no mode is similar.
         nearest: String,
@@ -55,7 +54,6 @@ pub enum Problem {
     /// A line contains an unknown field.
     #[error("unknown field `{word}`{nearest}; a line has on, run and desc")]
     Field {
-        /// The word in the file.
         word: String,
         /// The text `, did you mean ...?` with the most similar field; empty if no field is
         /// similar.
@@ -75,7 +73,6 @@ pub enum Problem {
     /// The field `run` names an action that does not exist.
     #[error("unknown action `{word}`{nearest}; the help lists all actions")]
     Action {
-        /// The word in the file.
         word: String,
         /// The text `, did you mean ...?` with the most similar action; empty if no action is
         /// similar.

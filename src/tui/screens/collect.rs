@@ -36,8 +36,8 @@ const COLUMNS: &[Column] = &[
 pub struct State {
     rows: Rows<Found>,
     sums: Sums,
-    /// The reason why gc refuses to plan, for example a wrong retention; None if it does not
-    /// refuse.
+    /// The reason why gc refuses to plan, for example because a release is lost; None if it does
+    /// not refuse.
     refused: Option<String>,
     /// The time of the last computation.
     at: Timestamp,

@@ -103,7 +103,7 @@ impl State {
         self.closed
     }
 
-    /// Returns the rows; None until all data is loaded.
+    /// Returns the rows; None before the first update of the screen.
     pub fn roster(&self) -> Option<&Roster> {
         self.roster.as_ref()
     }

@@ -128,7 +128,7 @@ impl Story {
         (filling, environment, directory, lock)
     }
 
-    /// Opens the UI on a target, and waits until all kinds are listed.
+    /// Opens the UI on a target, and waits until the read model is live.
     async fn open(
         options: Options,
         environment: Environment,

@@ -30,7 +30,6 @@ pub enum Problem {
     /// The file inherits a theme that does not exist.
     #[error("unknown theme `{name}`{nearest}; the themes are {}", super::names().join(", "))]
     Theme {
-        /// The name in the file.
         name: String,
         /// The text `, did you mean ...?` with the most similar theme; empty if no theme is
         /// similar.
@@ -46,7 +45,6 @@ pub enum Problem {
     /// The file contains an unknown field.
     #[error("unknown key `{word}`{nearest}; {known}")]
     Field {
-        /// The word in the file.
         word: String,
         /// The text `, did you mean ...?` with the most similar field; empty if no field is
         /// similar.
@@ -57,7 +55,6 @@ pub enum Problem {
     /// The file styles a role that does not exist.
     #[error("unknown role `{word}`{nearest}; docs/themes.md lists the roles")]
     Role {
-        /// The word in the file.
         word: String,
         /// The text `, did you mean ...?` with the most similar role; empty if no role is similar.
         nearest: String,
@@ -67,7 +64,6 @@ pub enum Problem {
         "{text} is not a colour{nearest}; write \"#rrggbb\", a name from [palette], a terminal colour (red, bright-red, default), or a number up to 255"
     )]
     Colour {
-        /// The text in the file.
         text: String,
         /// The text `, did you mean ...?` with the most similar name; empty if no name is similar.
         nearest: String,
