@@ -8,8 +8,8 @@ use crate::subjects::release_pin::rules::{Refusal, Step};
 /// The modes of the screen that shows a refused plan. Hints name keys of these modes.
 pub const REFUSED: &[Mode] = &[Mode::Plan, Mode::List, Mode::Global];
 
-/// Returns the action that removes the cause of a refusal in another plan, and its label in the
-/// footer; None if no action does.
+/// Returns the action whose plan removes the cause of a refusal, with the label of the action in
+/// the footer. None if no action does.
 pub fn remedy(refusal: &Refusal) -> Option<(Action, &'static str)> {
     match refusal {
         Refusal::NoPin {

@@ -3,7 +3,7 @@
 //!
 //! A keymap is a TOML file; each line has keys, an action and a description. The user's file
 //! overrides a built-in keymap. bowline reports invalid lines and uses the valid lines, because a
-//! typing error must not prevent anybody from a rollback.
+//! typing error must not prevent a rollback.
 //!
 //! bowline looks up keys in the modes of the front screen, the most specific mode first:
 //!

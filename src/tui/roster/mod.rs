@@ -227,7 +227,7 @@ impl Roster {
 /// The minimum number of rows that one thread filters; fewer rows need fewer threads.
 const SHARE: usize = 8 * 1024;
 
-/// Sort order and filter.
+/// The sort order and the filter of the rows.
 impl Roster {
     pub fn filter(&self) -> &Filter {
         &self.filter
@@ -367,7 +367,7 @@ impl Roster {
     }
 }
 
-/// Changes of single rows.
+/// Changes of single rows of the roster.
 impl Roster {
     /// Inserts, replaces or removes the row of an object; None removes it. Returns whether the
     /// roster changed.
@@ -508,7 +508,7 @@ fn has_kind(key: &Key) -> bool {
     key.name.contains('/')
 }
 
-/// Workloads.
+/// The question whether the roster contains workloads.
 impl Roster {
     /// Returns whether at least one row is a workload.
     pub fn has_workloads(&self) -> bool {

@@ -167,8 +167,8 @@ impl State {
         None
     }
 
-    /// A changed ReleasePin has a new audit entry, so this requests the audit trail again, at most
-    /// once per [`PAUSE`].
+    /// A changed ReleasePin has a new audit entry, so this requests the audit trail again, but not
+    /// before the pause after the last request has ended.
     pub fn touched(&mut self, touched: &[Touched], turn: &mut Turn<'_>) {
         let Some(Ok(whole)) = &self.read else {
             return;

@@ -44,7 +44,7 @@ impl State {
     }
 
     /// Returns the message that refuses an action at a past time; None if the matrix is live.
-    /// `needs` says for what the user must return to the present.
+    /// `needs` completes the message: it says what the user can do in the present.
     pub fn refuses_in_past(&self, keymap: &Keymap, needs: &str) -> Option<String> {
         let modes = &[Mode::Matrix, Mode::List, Mode::Global];
         let keys = keymap.keys_or_word(modes, Action::Back);

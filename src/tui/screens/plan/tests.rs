@@ -133,7 +133,7 @@ fn the_footer_the_help_and_the_plan_agree_in_every_stage() {
             let known = state.keys().into_iter().find(|key| key.action == action);
             assert_eq!(known.map(|key| key.does), Some(word), "{what}: {action:?}");
         }
-        // A key of plans that this plan does not accept is in neither list.
+        // A plan key that this plan does not accept appears neither in the footer nor in the help.
         let listed = keymap.listing(&[Mode::Plan]);
         let help = match modes.contains(&Mode::Text) {
             true => "f1",
