@@ -1,4 +1,4 @@
-//! Reads the revisions of a subject.
+//! Reads the revisions of a ReleasePin or a workload for the history screen.
 
 use super::Session;
 use crate::api::bowline::audit::ContentRef;
@@ -8,7 +8,7 @@ use crate::engine::revisions::Revisions;
 use crate::subjects::matrix::named;
 use crate::subjects::release_pin::revisions::{NoSubject, Pinned, Subject};
 
-/// Reads the revisions of a subject, or returns the reason why that is impossible.
+/// Reads the revisions of a ReleasePin or a workload. The error is a message for the user.
 pub async fn revisions(session: &Session, place: &Place) -> Result<Revisions<Pinned>, String> {
     let connection = &session.connection;
     if let Some((subject, actions)) = named(&connection.namespace, &place.component) {

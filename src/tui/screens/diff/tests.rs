@@ -96,7 +96,7 @@ pub(in crate::screens) fn compare() -> Compare {
     }
 }
 
-/// A screen with a diff in front, opened from the matrix.
+/// Opens a diff from the matrix, with this comparison as the answer.
 pub(in crate::screens) fn opened(compare: Compare) -> SnapshotTest {
     let mut still = SnapshotTest::of(shop());
     let effects = press(&mut still, "d");
@@ -123,7 +123,7 @@ fn state(model: &Model) -> &State {
     }
 }
 
-/// The text of the row under the cursor.
+/// Returns the text of the row under the cursor.
 fn under(model: &Model) -> String {
     let state = state(model);
     let Stage::Shown(shown) = &state.stage else {
@@ -178,13 +178,13 @@ fn a_change_far_to_the_right_is_brought_into_sight() {
         let change = change(&before, &after);
         let hidden = hidden(&before, &change, room);
         let start = wide(&before[..change.start]);
-        // The dots replace the first hidden column.
+        // The dots take the place of the first hidden column.
         assert!(
             start >= hidden && start <= hidden + room,
             "{before} {hidden}"
         );
         let end = wide(&before[..change.end]);
-        // A line that continues has dots in its last column, and the changed word keeps its end.
+        // If a line continues, its last column shows dots. The changed word is visible to its end.
         match hidden > 0 {
             true => assert!(end + 5 > room, "{before}"),
             false => assert!(end <= room, "{before}"),
@@ -289,7 +289,8 @@ fn a_place_is_compared_with_the_one_before_or_with_what_was_good_or_with_what_is
 #[test]
 fn keys_go_from_change_to_change() {
     for (keys, expected) in [
-        // The object with the most important change is first: the workload with its image.
+        // The first object is the one with the most important change: the workload whose image
+        // changes.
         ("n", "replicas: 2"),
         ("o n", "new-flow: \"on\""),
         ("o o n", "token: \"***\""),
@@ -300,13 +301,13 @@ fn keys_go_from_change_to_change() {
         ("g g", "Deployment.apps checkout-service"),
         ("g g o o o", "PodDisruptionBudget.policy checkout-service"),
         ("g g o j", "2 folded data"),
-        // Unfolded, then folded again from inside.
+        // Unfold the lines, then fold them again from a line inside.
         ("g g o j z", "apiVersion: v1"),
         ("g g o j z j z", "2 folded data"),
-        // On the name of an object, the whole object is folded.
+        // On the title of an object, the key folds the whole object.
         ("g g o o z n", "apiVersion: policy/v1"),
         ("g g z z n", "app.kubernetes.io/version: v1.2.1"),
-        // The cursor stays with its line in another layout.
+        // In the other layout, the cursor stays on its line.
         (
             "g g n n n n u",
             "image: registry.example/shop/checkout:v1.2.1",
@@ -340,7 +341,7 @@ fn noise_is_asked_for_and_what_is_read_stays_until_it_comes() {
     assert!(comparison.noise);
     assert!(still.screen().contains("loading again"));
     answer(&mut still, ticket, Ok(Box::new(compare())));
-    // The cursor stays on the object, at its first change.
+    // The cursor stays on its object, and moves to the object's first change.
     assert_eq!(under(&still.model), "new-flow: \"on\"");
     assert!(still.screen().contains("with noise"));
     let effects = press(&mut still, "w");

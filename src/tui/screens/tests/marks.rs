@@ -1,4 +1,4 @@
-//! Holds and marks, as lists show them.
+//! Tests of how lists show holds and marks.
 
 use serde_json::json;
 

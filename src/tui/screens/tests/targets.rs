@@ -1,4 +1,5 @@
-//! Other targets: a connection while the old target is still shown, and tasks of a target that the user left.
+//! Tests of other targets: a connection while the old target is shown, and tasks of a target that
+//! the user left.
 
 use super::{copied, still, with_tasks};
 use crate::connect::Address;
@@ -18,7 +19,7 @@ fn elsewhere() -> TargetInfo {
     }
 }
 
-/// Requests a connection to another context; returns its ticket.
+/// Requests a connection to another context; returns the ticket of the request.
 fn connecting(still: SnapshotTest) -> (SnapshotTest, u64) {
     let still = still.keys(":").keys("\"ctx prod-us\"").keys("enter");
     let ticket = still.effects.iter().rev().find_map(|effect| match effect {
@@ -65,7 +66,7 @@ fn esc_and_ctrl_c_drop_a_connection() {
         assert!(
             matches!(still.effects.last(), Some(Effect::Cancel(dropped)) if *dropped == ticket)
         );
-        // An answer that arrives after the cancellation changes nothing.
+        // An answer after the cancellation changes nothing.
         let still = arrived(still, ticket).hides("now in prod-us");
         assert!(!switches(&still), "{key}");
     }
@@ -98,7 +99,7 @@ fn a_connection_waits_while_a_line_is_typed() {
 fn the_tasks_of_a_target_that_was_left_are_frozen() {
     let (still, ticket) = connecting(with_tasks(still()));
     let mut still = arrived(still, ticket);
-    // In the other target, a ReleasePin of the same name is ready in the same revision.
+    // The other target has a ReleasePin of the same name, which is ready in the same revision.
     still.world = crate::snapshot_test::fleet();
     let ready = outcomes(
         pin("checkout-service", "production", "v1.2.3"),

@@ -1,4 +1,4 @@
-//! Workloads in the matrix: a cluster shows them without any object of bowline.
+//! Tests of workloads in the matrix: the matrix shows them without any object of bowline.
 
 use super::ordered;
 use crate::snapshot_test::SnapshotTest;
