@@ -26,16 +26,10 @@ const LEVEL: i32 = 3;
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
     #[error("{kind} {name} no longer exists")]
-    Gone {
-        kind: String,
-        name: String,
-    },
+    Gone { kind: String, name: String },
     /// The caller asked for a uid, but an object with another uid has this name now.
     #[error("{kind} {name} was deleted and created again")]
-    Replaced {
-        kind: String,
-        name: String,
-    },
+    Replaced { kind: String, name: String },
     /// The spec cannot be compressed or parsed.
     #[error("cannot read {kind} {name}: {why}")]
     Broken {

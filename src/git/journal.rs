@@ -37,9 +37,7 @@ pub(super) struct Noted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Interrupted {
     /// git had made the commit.
-    Committed {
-        subject: String,
-    },
+    Committed { subject: String },
     /// git had not made the commit, and bowline restored the files.
     PutBack {
         subject: String,

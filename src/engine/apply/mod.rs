@@ -55,14 +55,10 @@ pub enum ApplyError {
     /// The change was not started, because of another change of the plan or because the user aborted the
     /// plan.
     #[error("not started: {why}")]
-    NotBegun {
-        why: &'static str,
-    },
+    NotBegun { why: &'static str },
     /// The environment requires a reason, and the plan has none.
     #[error("{environment} requires a reason for every change, so nothing was changed")]
-    NoReason {
-        environment: String,
-    },
+    NoReason { environment: String },
     /// An object that the change refers to could not be claimed.
     #[error(transparent)]
     Claim(#[from] ClaimError),

@@ -17,24 +17,16 @@ pub enum CommitError {
     UnderWay(String),
     /// A file of the plan has uncommitted changes.
     #[error("{path} has changes that are not committed")]
-    Dirty {
-        path: String,
-    },
+    Dirty { path: String },
     /// A file of the plan was never committed.
     #[error("{path} is not committed yet")]
-    Untracked {
-        path: String,
-    },
+    Untracked { path: String },
     /// git does not check a file of the plan for changes.
     #[error("git ignores changes of {path} (skip-worktree or assume-unchanged is set)")]
-    Hidden {
-        path: String,
-    },
+    Hidden { path: String },
     /// A file of the plan has changed since plan time.
     #[error("{path} has changed since the plan was made")]
-    Changed {
-        path: String,
-    },
+    Changed { path: String },
     /// Another git process is running, or died and left its lock.
     #[error("another git process is working here: {} exists", lock.display())]
     Busy {
@@ -43,10 +35,7 @@ pub enum CommitError {
     },
     /// A file on the branch differs from the checked out file, from which the plan was made.
     #[error("{path} on branch {branch} differs from the checked-out file")]
-    Differs {
-        branch: String,
-        path: String,
-    },
+    Differs { branch: String, path: String },
     /// The branch is checked out in another work tree.
     #[error("branch {branch} is checked out in {place}")]
     CheckedOut {

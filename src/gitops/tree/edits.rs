@@ -46,10 +46,7 @@ pub enum EditsError {
     #[error("{0} is not UTF-8")]
     NotText(String),
     #[error("{path}: {error}")]
-    File {
-        path: String,
-        error: std::io::Error,
-    },
+    File { path: String, error: std::io::Error },
     /// bowline would not read the new object from the file that the layout chooses.
     #[error("a new {kind} would go to {path}, {why}")]
     NoPlace {

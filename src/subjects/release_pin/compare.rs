@@ -34,10 +34,7 @@ pub enum CompareError {
     Revision(#[from] NoRevision),
     /// The audit trail does not contain the content of a revision.
     #[error("the release of revision {number} of {subject} is not recorded")]
-    Unrecorded {
-        subject: String,
-        number: i64,
-    },
+    Unrecorded { subject: String, number: i64 },
     /// The release of a revision no longer exists.
     #[error("revision {number} cannot be rendered: {error}")]
     Gone {

@@ -73,9 +73,7 @@ pub enum PinFact {
         to: String,
     },
     /// The namespace has at most one pipeline.
-    OnePipeline {
-        namespace: String,
-    },
+    OnePipeline { namespace: String },
     /// No promotion path leads to an environment.
     First {
         namespace: String,

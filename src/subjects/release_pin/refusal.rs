@@ -79,14 +79,10 @@ pub enum Refusal {
     },
     /// Somebody marked the release bad.
     #[error("release {release} is marked bad")]
-    Bad {
-        release: String,
-    },
+    Bad { release: String },
     /// The release is being deleted.
     #[error("release {release} is being deleted")]
-    Deleting {
-        release: String,
-    },
+    Deleting { release: String },
     /// The pipeline has no path from the source to the target environment.
     #[error("the pipeline has no path from {from} to {to}")]
     NoPath {
@@ -104,9 +100,7 @@ pub enum Refusal {
     },
     /// The namespace has no pipeline.
     #[error("namespace {namespace} has no DeploymentPipeline, so there are no promotion paths")]
-    NoPipeline {
-        namespace: String,
-    },
+    NoPipeline { namespace: String },
     /// The pipeline has a cycle, or the namespace has several pipelines.
     #[error(transparent)]
     Pipeline(#[from] PipelineFault),
@@ -165,9 +159,7 @@ pub enum Refusal {
     },
     /// The environment requires a reason, and the user gave none.
     #[error("{environment} requires a reason for every change")]
-    NoReason {
-        environment: String,
-    },
+    NoReason { environment: String },
     /// The mark needs a reason, and the user gave none: a bad mark, or a good mark that replaces a bad one.
     #[error("marking {release} {verdict} needs a reason")]
     NoNote {
@@ -300,14 +292,9 @@ pub enum Refusal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Deploy the component in a first environment of the pipeline.
-    Deploy {
-        environment: String,
-    },
+    Deploy { environment: String },
     /// Promote the component from an environment where it is deployed.
-    Promote {
-        from: String,
-        to: String,
-    },
+    Promote { from: String, to: String },
 }
 
 impl Step {
