@@ -1,4 +1,4 @@
-//! The verbs of `actions` on a repository, where a plan becomes one commit.
+//! The verbs that change ReleasePins, on a repository: their plan becomes one commit.
 
 use crate::Outcome;
 use crate::commits::{push_again, told};
@@ -13,7 +13,8 @@ use super::applied::{Became, Result};
 use super::shown::{self, Files};
 
 impl Session<'_> {
-    /// Pushes the commits of an earlier run if the user gave `--push`, and prints a plan that changes nothing.
+    /// For a plan that changes nothing: pushes the commits of an earlier run if the user gave `--push`, and
+    /// prints the plan.
     pub(super) async fn push_again(
         &self,
         planned: &PlannedCommand,

@@ -1,4 +1,4 @@
-//! Prints a plan and its result.
+//! Prints a plan, and the result of an applied plan.
 
 use serde_json::{Value, json};
 
@@ -12,13 +12,13 @@ use crate::subjects::release_pin::kind;
 use crate::subjects::release_pin::repository::Proposal;
 use crate::text;
 
-/// The changed files of a repository, and the commit that changed them.
+/// The edited files of a repository, and the commit with these edits once it exists.
+/// Prints the changes of a plan. For a repository, also prints the edits of the files.
 pub(crate) struct Files<'a> {
     pub(crate) proposal: &'a Proposal,
     pub(crate) made: &'a Made,
 }
 
-/// Prints the changes of a plan; for a repository also the changes in the files.
 pub(crate) fn planned(
     plan: &Plan,
     shown: &[Option<Diff>],
@@ -48,7 +48,7 @@ pub(crate) fn planned(
     }
 }
 
-/// Prints the result of a plan.
+/// Prints the result of an applied plan.
 pub(crate) fn done(
     plan: &Plan,
     shown: &[Option<Diff>],
@@ -80,7 +80,8 @@ pub(crate) fn done(
             .map(|((change, _), result)| {
                 let line = line(plan.action, change);
                 match result {
-                    // For a workload, the number of the result is not the number of a revision.
+                    // The number of a workload's change is not the number of a revision, so it is not
+                    // printed.
                     Result::Done(_) if change.subject.kind.actions.is_some() => format!("{line}\n"),
                     Result::Done(revision) => format!("{line} (revision {revision})\n"),
                     Result::Committed => format!("{line}\n"),
@@ -91,7 +92,7 @@ pub(crate) fn done(
     }
 }
 
-/// Prints the list of the changes, the most important first, and then the lines of the diff.
+/// Prints the change lines, the most important first, and then the hunks of the diff.
 fn listed(diff: &Diff) -> String {
     match diff.is_empty() {
         true => diff.text(),
@@ -128,8 +129,8 @@ fn name(change: &Change) -> String {
     output::name_line(&kind, &change.key().name)
 }
 
-/// Describes a change: the ReleasePin, the effective release before and after, the number of holds, the end of
-/// a new hold, and the holds that the change removes.
+/// Describes a change in one line: the subject, the effective release before and after, the number of holds,
+/// the end of a new hold, and the removed holds.
 pub(crate) fn line(action: Action, change: &Change) -> String {
     let from = change
         .from

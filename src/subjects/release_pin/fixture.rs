@@ -1,4 +1,4 @@
-//! Worlds for tests: builders of components, environments and releases.
+//! Builders for tests: read models with components, environments and releases.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,25 +17,25 @@ use crate::engine::plan::{Change, Field};
 use crate::engine::subject::{Expected, SubjectRef};
 use crate::engine::world::{Event, Key, Source, World};
 
-/// The current time in tests.
+/// The time that tests use as the current time.
+/// Returns the time that tests use as the current time.
+/// Returns a time on the day that tests use as today.
+/// Returns a key in the namespace that tests use.
+/// Returns a change that writes nothing, because the ReleasePin already has this release.
 pub const NOW: &str = "2026-11-17T14:00:00Z";
 
-/// Returns the current time in tests.
 pub fn now() -> Timestamp {
     at("14:00:00")
 }
 
-/// Returns a time of the current day in tests.
 pub fn at(time: &str) -> Timestamp {
     format!("2026-11-17T{time}Z").parse().unwrap()
 }
 
-/// Returns the key of an object in the namespace of the tests.
 pub fn key(name: &str) -> Key {
     Key::new("shop", name)
 }
 
-/// Returns a change that leaves a ReleasePin at its release.
 pub fn change(component: &str, environment: &str, release: &str) -> Change {
     let name = api::names::pin(component, environment);
     Change {
@@ -63,7 +63,7 @@ pub fn change(component: &str, environment: &str, release: &str) -> Change {
     }
 }
 
-/// Builds an empty world of three environments in a pipeline; the last is production.
+/// Returns a read model with the environments development, staging and production in one pipeline.
 pub fn world() -> World {
     let mut world = crate::subjects::read_model();
     for name in ["development", "staging", "production"] {
@@ -82,7 +82,7 @@ pub fn world() -> World {
     world
 }
 
-/// Builds a pipeline from its paths.
+/// Returns a pipeline with these promotion paths.
 pub fn pipeline(paths: &[(&str, &str)]) -> crate::api::DeploymentPipeline {
     let paths = paths.iter().map(|(from, to)| {
         json!({"sourceEnvironmentRef": {"name": from}, "targetEnvironmentRefs": [{"name": to}]})
@@ -95,7 +95,7 @@ pub fn pipeline(paths: &[(&str, &str)]) -> crate::api::DeploymentPipeline {
     .unwrap()
 }
 
-/// Builds the release `{component}-{version}`, created at a minute of the day before.
+/// Returns the release `{component}-{version}`, created yesterday at this minute.
 pub fn release(component: &str, version: &str, minute: u8) -> PartialObjectMeta<Release> {
     let name = format!("{component}-{version}");
     serde_json::from_value(json!({
@@ -110,7 +110,7 @@ pub fn release(component: &str, version: &str, minute: u8) -> PartialObjectMeta<
     .unwrap()
 }
 
-/// Builds a ready ReleasePin that the controller has observed.
+/// Returns a ReleasePin whose status says that the controller has observed it and that it is ready.
 pub fn pin(component: &str, environment: &str, version: &str) -> ReleasePin {
     let release = format!("{component}-{version}");
     serde_json::from_value(json!({
@@ -133,7 +133,7 @@ pub fn pin(component: &str, environment: &str, version: &str) -> ReleasePin {
     .unwrap()
 }
 
-/// Makes a ReleasePin unready.
+/// Makes a ReleasePin not ready since a time.
 pub fn unready(mut pin: ReleasePin, reason: &str, message: &str, since: &str) -> ReleasePin {
     if let Some(status) = &mut pin.status {
         status.conditions = serde_json::from_value(json!([{
@@ -145,7 +145,7 @@ pub fn unready(mut pin: ReleasePin, reason: &str, message: &str, since: &str) ->
     pin
 }
 
-/// Sets the recorded outcomes of a ReleasePin.
+/// Sets the outcomes in the status of a ReleasePin.
 pub fn outcomes(mut pin: ReleasePin, outcomes: Value) -> ReleasePin {
     if let Some(status) = &mut pin.status {
         status.outcomes = serde_json::from_value(outcomes).unwrap();
@@ -156,13 +156,11 @@ pub fn outcomes(mut pin: ReleasePin, outcomes: Value) -> ReleasePin {
     pin
 }
 
-/// Sets the holds of a ReleasePin.
 pub fn held(mut pin: ReleasePin, holds: Value) -> ReleasePin {
     pin.spec.holds = serde_json::from_value(holds).unwrap();
     pin
 }
 
-/// Sets a label of an object.
 pub fn labelled<K: ResourceExt>(mut object: K, name: &str, value: &str) -> K {
     object
         .labels_mut()
@@ -170,7 +168,6 @@ pub fn labelled<K: ResourceExt>(mut object: K, name: &str, value: &str) -> K {
     object
 }
 
-/// Marks a release bad.
 pub fn marked_bad(mut release: PartialObjectMeta<Release>) -> PartialObjectMeta<Release> {
     let mark = json!({"verdict": "Bad", "by": "tom", "at": NOW, "note": "leaks"}).to_string();
     release
@@ -179,7 +176,7 @@ pub fn marked_bad(mut release: PartialObjectMeta<Release>) -> PartialObjectMeta<
     release
 }
 
-/// Removes the kinds of some sources from a server.
+/// Deletes the CRDs of some sources from a server.
 pub async fn remove_kinds(client: &kube::Client, sources: &[Source]) {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let read_model = crate::subjects::read_model();
@@ -188,7 +185,7 @@ pub async fn remove_kinds(client: &kube::Client, sources: &[Source]) {
         let name = format!("{}.{}", kind.plural, kind.group);
         let now = DeleteParams::default();
         let deleted = definitions.delete(&name, &now).await.unwrap();
-        // The definition stays until its objects are deleted.
+        // The server deletes a CRD only after all its objects are deleted.
         if let Some(definition) = deleted.left() {
             let uid = definition.uid().unwrap();
             let gone = conditions::is_deleted(&uid);
@@ -198,7 +195,7 @@ pub async fn remove_kinds(client: &kube::Client, sources: &[Source]) {
     }
 }
 
-/// Installs all of bowline's kinds on a server.
+/// Installs the CRDs of bowline on a server.
 pub async fn install_kinds(client: &kube::Client) {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let manager = PatchParams::apply("tests").force();

@@ -1,4 +1,4 @@
-//! A read model with workloads, for tests.
+//! Builders for tests: a read model with workloads.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,7 +16,7 @@ fn template(image: &str) -> Value {
     })
 }
 
-/// Adds a Deployment with one ReplicaSet per image; the last image is the current one.
+/// Adds a Deployment with one ReplicaSet per image. The last image is the current one.
 pub fn deployment(world: &mut World, name: &str, images: &[&str], ready: u64) {
     let uid = format!("uid-{name}");
     let current = images.last().copied().unwrap_or_default();
@@ -43,7 +43,7 @@ pub fn deployment(world: &mut World, name: &str, images: &[&str], ready: u64) {
     }
 }
 
-/// Adds a ReplicaSet, or changes its number.
+/// Adds a ReplicaSet, or sets the revision number of an existing one.
 pub fn replica_set(world: &mut World, name: &str, owner: &str, number: i64, image: &str) {
     let mut template = template(image);
     template["metadata"]["labels"]["pod-template-hash"] = json!(name);
