@@ -50,9 +50,10 @@ fn sources(directory: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the forbidden dependencies in a source file of a module, as messages.
+/// The folders that are packages of their own: `crate::x` in `cli` is `crate::cli::x` in the whole program.
 const PACKAGES: &[&str] = &["cli", "controllers", "tui"];
 
+/// Returns the sources of the program by their path in `src`. Their paths are those of one big package.
 fn program() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
@@ -73,6 +74,8 @@ fn program() -> Vec<(PathBuf, String)> {
     read.collect()
 }
 
+/// Changes the paths in a source of a package to those of one big package. `is_own` returns true for the modules of
+/// the package.
 fn as_one_package(source: &str, package: &str, is_own: impl Fn(&str) -> bool) -> String {
     let mut parts = source.split("crate::");
     let mut whole = parts.next().unwrap_or_default().to_owned();
@@ -80,6 +83,7 @@ fn as_one_package(source: &str, package: &str, is_own: impl Fn(&str) -> bool) ->
         let end = part.find(|c: char| !c.is_alphanumeric() && c != '_');
         let first = &part[..end.unwrap_or(part.len())];
         whole.push_str("crate::");
+        // An item in the root of the package has no layer.
         if is_own(first) || layer(first).is_none() {
             whole.push_str(package);
             whole.push_str("::");
@@ -91,6 +95,7 @@ fn as_one_package(source: &str, package: &str, is_own: impl Fn(&str) -> bool) ->
         .replace("bowline_controllers::", "crate::controllers::")
 }
 
+/// Returns the forbidden dependencies in a source file of a module, as messages.
 fn violations(module: &str, source: &str) -> Vec<String> {
     let Some(own) = layer(module) else {
         return vec![format!(

@@ -29,8 +29,6 @@ mod architecture;
 #[cfg(test)]
 mod texts;
 
-/// The allocator is in the library and not in `main.rs`, so that tests and benchmarks use the same allocator
-/// as users.
 pub use bowline_cli as cli;
 pub use bowline_controllers as controllers;
 pub use bowline_core::{

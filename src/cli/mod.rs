@@ -45,7 +45,7 @@ mod theme;
 mod uninstall;
 mod version;
 
-// The same paths in every package: `crate::engine` is the engine here too.
+// `crate::engine` is the engine in every package.
 use bowline_controllers as controllers;
 use bowline_core::{api, connect, engine, git, gitops, resolve, subjects, text};
 

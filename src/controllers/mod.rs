@@ -25,7 +25,7 @@ pub mod table;
 #[cfg(test)]
 mod testing;
 
-// The same paths in every package: `crate::engine` is the engine here too.
+// `crate::engine` is the engine in every package.
 use bowline_core::{api, connect, engine, render, resolve, subjects, text};
 
 use std::sync::{Arc, OnceLock};

@@ -42,11 +42,12 @@ pub mod view;
 mod visible;
 mod widgets;
 
-/// Returns all descriptions of commands and all texts of the tour, each with its name. A test
-/// checks the wording of all texts of bowline.
+// `crate::engine` is the engine in every package.
 use bowline_controllers as controllers;
 use bowline_core::{api, connect, engine, git, gitops, resolve, small_file, subjects, text};
 
+/// Returns all descriptions of commands and all texts of the tour, each with its name. A test
+/// checks the wording of all texts of bowline.
 pub fn texts() -> Vec<(String, String)> {
     let commands = commands::listing()
         .map(|(name, arguments, about)| (format!(":{name} {arguments}"), about.to_owned()));

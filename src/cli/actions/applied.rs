@@ -13,8 +13,8 @@ use crate::subjects::service::{self, Confirmed, NotApplied, Service};
 use crate::text::quoted;
 
 /// The result of an applied plan.
-    /// The result of each change, in the order of the plan.
 pub(crate) struct Became {
+    /// The result of each change, in the order of the plan.
     pub(crate) results: Vec<Result>,
     pub(crate) exit: Exit,
     /// Whether the user interrupted the plan.
@@ -22,8 +22,8 @@ pub(crate) struct Became {
 }
 
 /// The result of one change.
-    /// The change was made. Contains the new revision of the subject.
 pub(crate) enum Result {
+    /// The change was made. Contains the new revision of the subject.
     Done(i64),
     /// The change is in a commit on a branch that is not checked out.
     Committed,

@@ -13,12 +13,12 @@ use crate::subjects::release_pin::repository::Proposal;
 use crate::text;
 
 /// The edited files of a repository, and the commit with these edits once it exists.
-/// Prints the changes of a plan. For a repository, also prints the edits of the files.
 pub(crate) struct Files<'a> {
     pub(crate) proposal: &'a Proposal,
     pub(crate) made: &'a Made,
 }
 
+/// Prints the changes of a plan. For a repository, also prints the edits of the files.
 pub(crate) fn planned(
     plan: &Plan,
     shown: &[Option<Diff>],

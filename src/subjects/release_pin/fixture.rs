@@ -18,24 +18,24 @@ use crate::engine::subject::{Expected, SubjectRef};
 use crate::engine::world::{Event, Key, Source, World};
 
 /// The time that tests use as the current time.
-/// Returns the time that tests use as the current time.
-/// Returns a time on the day that tests use as today.
-/// Returns a key in the namespace that tests use.
-/// Returns a change that writes nothing, because the ReleasePin already has this release.
 pub const NOW: &str = "2026-11-17T14:00:00Z";
 
+/// Returns the time that tests use as the current time.
 pub fn now() -> Timestamp {
     at("14:00:00")
 }
 
+/// Returns a time on the day that tests use as today.
 pub fn at(time: &str) -> Timestamp {
     format!("2026-11-17T{time}Z").parse().unwrap()
 }
 
+/// Returns a key in the namespace that tests use.
 pub fn key(name: &str) -> Key {
     Key::new("shop", name)
 }
 
+/// Returns a change that writes nothing, because the ReleasePin already has this release.
 pub fn change(component: &str, environment: &str, release: &str) -> Change {
     let name = api::names::pin(component, environment);
     Change {

@@ -70,9 +70,9 @@ fn put(sheet: &mut Sheet<'_>, width: usize, said: Vec<(String, Role)>) {
 
 /// The change that made a release effective, or the error from reading it; None while bowline is
 /// reading it.
-/// Describes the cell of a component in sentences.
 pub(in crate::screens) type Cause<'m> = Option<Result<&'m Made, &'m str>>;
 
+/// Describes the cell of a component in sentences.
 pub(in crate::screens) fn sentences(
     sheet: &Sheet<'_>,
     scene: &Scene<'_>,
