@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use self::command::Actions;
 use super::world::Key;
-use crate::api::bowline::audit::{ContentRef, Detail};
+use crate::api::bowline::audit::ContentRef;
 use crate::api::digest;
 use crate::api::hold::Hold;
 use crate::api::operation::{self, Operation};
@@ -41,9 +41,9 @@ pub struct Kind {
     /// Returns the content of an object at a time, for the audit entry of a change that no
     /// operation describes. The flag is true if a GitOps tool owns the object.
     pub content: fn(&DynamicObject, Timestamp, bool) -> ContentRef,
-    /// Returns the values of an audit entry that only this kind has; the second argument is the content
-    /// of the entry.
-    pub detail: fn(&DynamicObject, &ContentRef) -> Option<Detail>,
+    /// Returns the releaseRef for an audit entry: of a ReleasePin, if its name differs from the content of
+    /// the entry, which is the second argument.
+    pub release_ref: fn(&DynamicObject, &ContentRef) -> Option<String>,
     /// Returns the row and the column of an object in the matrix; the column is None if the object belongs
     /// to all columns.
     pub place: fn(&DynamicObject) -> (String, Option<String>),
