@@ -18,6 +18,7 @@ mod next_steps;
 mod readme;
 mod small;
 mod theme;
+mod upgrade;
 mod verbs;
 
 use std::io::{BufRead, BufReader, Read, Write};

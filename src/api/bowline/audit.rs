@@ -95,10 +95,7 @@ pub struct AuditEntrySpec {
     /// The content of the subject after the action, such as the effective Release; or the marked Release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<ContentRef>,
-    /// The values that only subjects of this kind have.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detail: Option<Detail>,
-    /// The releaseRef of the ReleasePin in entries of bowline 0.1; newer entries have it in detail.
+    /// The releaseRef of the ReleasePin after the action, if a hold names another Release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub release_ref: Option<String>,
@@ -156,36 +153,6 @@ pub const SUBJECT_KINDS: &[&str] = &[
     "StatefulSet",
     "DaemonSet",
 ];
-
-/// The values of an entry that only one kind of subject has.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Detail {
-    /// The releaseRef of a ReleasePin after the action, if a hold names another Release.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
-    pub release_ref: Option<String>,
-}
-
-impl AuditEntrySpec {
-    /// Returns the releaseRef of a ReleasePin after the action. None: the releaseRef is the effective
-    /// release.
-    pub fn release_ref(&self) -> Option<&str> {
-        let detail = self.detail.as_ref();
-        let named = detail.and_then(|detail| detail.release_ref.as_deref());
-        named.or(self.release_ref.as_deref())
-    }
-
-    /// Returns the entry with its fields moved to where new entries have them. Do not hash the result: the
-    /// hash of an old entry is valid only for its old form.
-    pub fn in_current_form(&self) -> Self {
-        let mut spec = self.clone();
-        if let Some(release_ref) = spec.release_ref.take() {
-            spec.detail.get_or_insert_default().release_ref = Some(release_ref);
-        }
-        spec
-    }
-}
 
 /// The actions that audit entries record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -17,7 +17,7 @@ pub use record::{NotStored, OnRelease, Recorder, missing, of_release};
 pub use retention::{Retired, checkpoint};
 pub use timeline::{Row, Span, document, markdown, timeline};
 pub use verify::{ChainSummary, Finding, Live, Severity, Verdict, flaws, read, verify};
-pub use writer::{AuditWriter, has_entries};
+pub use writer::{AuditWriter, EntriesOf};
 
 use kube::ResourceExt;
 use serde_json::json;

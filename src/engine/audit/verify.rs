@@ -205,14 +205,15 @@ pub fn verify(subjects: &[Live], entries: &[AuditEntry]) -> Verdict {
             live.check_head(&subject, None, &mut verdict.problems);
             // The subject may have changed before the AuditEntry kind was installed on the server.
             let is_optional = live.kind.numbering != Numbering::Generation;
-            let (severity, findings) =
-                match is_optional && operation::audit_head(&live.object).is_none() {
-                    true => {
-                        what += "; bowline made them before this server had AuditEntries";
-                        (Severity::Warning, &mut verdict.warnings)
-                    }
-                    false => (Severity::Incomplete, &mut verdict.problems),
-                };
+            let (severity, findings) = match is_optional
+                && operation::audit_head(&live.object).is_none()
+            {
+                true => {
+                    what += "; bowline made them before this server had AuditEntries of this kind";
+                    (Severity::Warning, &mut verdict.warnings)
+                }
+                false => (Severity::Incomplete, &mut verdict.problems),
+            };
             findings.push(finding(&subject, severity, &entry, what));
         }
     }
@@ -396,7 +397,7 @@ impl Live {
         // Later writes of annotations also change the times in the managed fields.
         object.metadata.managed_fields = None;
         let expected = fields(&present(kind, &object, &spec.subject, before, &recorder));
-        let found = fields(&spec.in_current_form());
+        let found = fields(spec);
         let mut what: Vec<String> = expected
             .iter()
             .chain(found.iter().filter(|(key, _)| !expected.contains_key(*key)))

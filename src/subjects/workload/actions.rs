@@ -19,7 +19,7 @@ use super::template;
 use crate::api::bowline::audit::Action;
 use crate::api::hold::Hold;
 use crate::api::labels;
-use crate::engine::audit;
+use crate::engine::audit::EntriesOf;
 use crate::engine::ownership::{GitOps, gitops};
 use crate::engine::plan::{Asked, Change, Field, Plan};
 use crate::engine::production::{Place, place};
@@ -41,12 +41,17 @@ pub async fn plan(
     allowed(client, subject, &place).await?;
     let mut planner = Planner::new(subject, &workload, &place, asked);
     let mut planned = planner.plan(&command.verb)?;
-    if !audit::has_entries(client).await {
-        planned.notes.push(
+    planned.notes.extend(match EntriesOf::ask(client, subject.kind).await {
+        EntriesOf::Kind => None,
+        EntriesOf::OtherKinds => Some(format!(
+            "the kind AuditEntry of this cluster is from an older bowline and has no entries of a {}: bowline records the change in an annotation of the object and as an Event; bowline install updates the kinds",
+            subject.kind.name
+        )),
+        EntriesOf::Nothing => Some(
             "this cluster has no AuditEntries: bowline records the change in an annotation of the object and as an Event"
                 .to_owned(),
-        );
-    }
+        ),
+    });
     Ok(planned)
 }
 
