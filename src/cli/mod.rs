@@ -54,7 +54,7 @@ use std::time::Duration;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use futures::future::BoxFuture;
 
-use crate::connect::{self, Environment, Options, plugin};
+use crate::connect::{self, Environment, Options, StoreWaits, plugin};
 use crate::resolve::git::Git;
 use crate::text::{self, CleanWriter};
 use controller::LogFormat;
@@ -244,6 +244,7 @@ pub fn main(screens: &Screens) -> ExitCode {
                     needs_store: true,
                     ..options
                 };
+                say_if_store_is_locked();
                 screenshot::run(arguments, screens, options, environment).await
             }
             Some(Verb::Demo(arguments)) if demo::has_terminal() => {
@@ -349,7 +350,20 @@ impl Outcome {
     }
 }
 
+/// Says once on stderr that the command waits for an embedded store that another process has locked.
+fn say_if_store_is_locked() {
+    let mut waits = StoreWaits::receive();
+    tokio::spawn(async move {
+        let line = waits.next().await;
+        let _ = writeln!(std::io::stderr(), "{line}");
+    });
+}
+
 async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result<Exit, Error> {
+    // The controller has a log, which contains the wait.
+    if !matches!(verb, Verb::Controller(_)) {
+        say_if_store_is_locked();
+    }
     let mut out = CleanWriter(std::io::stdout());
     let clock = jiff::Timestamp::now;
     let now = clock();

@@ -27,7 +27,9 @@ use super::tour;
 use super::update::{say, update};
 use super::view::view_noting;
 use super::visible::{self, Glimpse};
-use crate::connect::{self, Address, Connection, DataPlanes, Environment, Options, Target};
+use crate::connect::{
+    self, Address, Connection, DataPlanes, Environment, Options, StoreWaits, Target,
+};
 use crate::controllers::beside::Beside;
 use crate::engine::world::Source;
 use crate::engine::world::feed::Touched;
@@ -129,8 +131,10 @@ pub async fn open(
 }
 
 /// Connects before bowline takes over the terminal, because a credential plugin may ask for a password there
-/// and errors stay visible in the shell. If the target is slow, prints a line with the name of the target.
+/// and errors stay visible in the shell. If the target is slow, prints a line with the name of the target; if
+/// another process has locked the embedded store, also a line that says so.
 async fn first(options: &Options, environment: &Environment) -> Result<Connection, RunError> {
+    let mut waits = StoreWaits::receive();
     let mut connecting = std::pin::pin!(connect::connect(options, environment));
     tokio::select! {
         made = &mut connecting => return Ok(made?),
@@ -141,6 +145,12 @@ async fn first(options: &Options, environment: &Environment) -> Result<Connectio
     let line = format!("connecting to {}; ctrl-c stops\n", text::line(&place));
     // If stderr is closed, bowline waits silently.
     let _ = std::io::stderr().write_all(line.as_bytes());
+    tokio::select! {
+        made = &mut connecting => return Ok(made?),
+        line = waits.next() => {
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
+    }
     Ok(connecting.await?)
 }
 
@@ -272,6 +282,7 @@ impl Loop {
         let mut turns = self.draw()?;
         let mut drawn = Instant::now();
         let mut stale = false;
+        let mut waits = StoreWaits::receive();
         loop {
             let wake = turns.map(|at| {
                 let wait = at.duration_since(self.link.session.now());
@@ -311,6 +322,10 @@ impl Loop {
                 }
                 made = finished(&mut self.connecting) => {
                     self.connected(made)?;
+                    stale = true;
+                }
+                line = waits.next() => {
+                    self.warn(line);
                     stale = true;
                 }
                 _ = self.link.versions.changed() => stale |= self.follow()?,

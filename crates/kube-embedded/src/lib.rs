@@ -49,7 +49,7 @@ use catalog::{BINDINGS, Catalog, DEFINITIONS, POLICIES};
 pub use origin::{NotStored, Origin};
 pub use service::Body;
 pub use setup::{Objects, Setup, Stamp, digest};
-pub use sqlite::OpenError;
+pub use sqlite::{OpenError, long_waits};
 use sqlite::{Key, PageRequest, Scope, Store, StoreError};
 use status::Failure;
 pub use table::human_duration;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, ffi, params};
 
-use super::{Event, FollowUp, Inner, Key, Revision, Row, Store, StoreError, open};
+use super::{Event, FollowUp, Inner, Key, Revision, Row, Store, StoreError, open, waiting};
 
 /// All objects of a resource, or those of one namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -205,6 +205,7 @@ impl Store {
         tokio::task::spawn_blocking(move || {
             // The permit is held here: the query continues even if the caller is cancelled.
             let _turn = turn;
+            waiting::set_file(&store.0.path);
             let (access, outside) = store.0.access();
             let connection = match store.0.idle_connection() {
                 Some(connection) => connection,
