@@ -47,7 +47,7 @@ pub struct Arguments {
     /// The output format
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
-    /// The field manager
+    /// The name under which the server records who owns the applied fields
     #[arg(long, value_name = "NAME", default_value = "bowline-apply")]
     field_manager: String,
     /// Accepted for compatibility with kubectl: bowline always uses server-side apply

@@ -89,9 +89,9 @@ enum Verb {
     Screenshot(screenshot::Arguments),
     /// Show the matrix: which release runs in which environment
     Status(status::Arguments),
-    /// Show the revisions of a component in an environment, and who made them
+    /// Show the revisions of a component in an environment, or of a workload, and who made them
     History(history::Arguments),
-    /// Compare environments, revisions, releases, or rendered with live objects
+    /// Compare two environments, revisions or releases, or the rendered manifests with the live objects
     Diff(diff::Arguments),
     /// List and compare the revisions of a subject
     #[command(subcommand, visible_alias = "revision")]
@@ -108,7 +108,7 @@ enum Verb {
     Check(check::Arguments),
     /// Print objects of any kind
     Get(get::Arguments),
-    /// Apply the objects of files by server-side apply
+    /// Create or change the objects of files, by server-side apply
     Apply(apply::Arguments),
     /// Delete objects by name or by file
     Delete(delete::Arguments),
@@ -122,7 +122,7 @@ enum Verb {
     Controller(controller::Arguments),
     /// Serve the embedded store over HTTP, for kubectl and other clients
     Serve(serve::Arguments),
-    /// Import themes of other programs
+    /// Import a theme of another program
     #[command(subcommand)]
     Theme(theme::Verb),
     /// Print the version of the program and, with --server, of the target
@@ -172,7 +172,7 @@ pub struct Interactive {
     /// The theme of the terminal UI [default: follows the terminal's background]
     #[arg(long, value_name = "NAME", env = "BOWLINE_THEME")]
     pub theme: Option<String>,
-    /// The keymap of the terminal UI; your keymap.toml can change single keys of it
+    /// The keymap of the terminal UI: default or emacs; your keymap.toml can change single keys of it
     #[arg(long, value_name = "NAME", env = "BOWLINE_KEYMAP")]
     pub keymap: Option<String>,
     /// Draw only ASCII characters

@@ -35,13 +35,14 @@ pub struct Arguments {
     /// Send a server-side dry run; exit with 3 if something would change
     #[arg(long)]
     dry_run: bool,
-    /// The image of the controller; without --image, an installed controller keeps its image
+    /// The image of the controller [default: that of the installed controller, else that of this version]
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
-    /// Set every value to that of this version, also those that others changed on the cluster
+    /// Set every value of the objects to that of this version, also values that others have changed on the
+    /// cluster
     #[arg(long)]
     reset_values: bool,
-    /// Print the objects as YAML, and ask no cluster
+    /// Print the objects as YAML, and send no request to a cluster
     #[arg(long, conflicts_with_all = ["dry_run", "reset_values", "output"])]
     print: bool,
     /// The output format
