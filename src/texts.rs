@@ -268,7 +268,8 @@ fn refusals() -> Vec<Refusal> {
         Refusal::NotRead {
             component: component(),
             environment: environment(),
-            why: text("pins/staging/cart.yaml is not checked out"),
+            why: text("its ReleasePin is not checked out"),
+            check_out: Some(text("git sparse-checkout add pins/staging")),
         },
         Refusal::NotOnRecord {
             component: component(),
@@ -635,8 +636,8 @@ fn table() -> Vec<Text> {
     for refusal in refusals() {
         let name = variant(&refusal);
         texts.push((format!("refusal: {name}"), refusal.to_string()));
-        let hint = refusal.hint(&|line| line.to_owned());
-        texts.extend(hint.map(|hint| (format!("refusal hint: {name}"), hint)));
+        let hints = refusal.hints(&|line| line.to_owned()).into_iter();
+        texts.extend(hints.map(|hint| (format!("refusal hint: {name}"), hint)));
     }
     texts.extend(errors());
     screens(&mut texts);

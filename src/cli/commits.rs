@@ -141,9 +141,14 @@ pub(super) fn not_known(
     environment: &str,
 ) -> Option<Error> {
     let tree = &connection.repository.as_ref()?.tree;
-    let why = tree.why_unknown(&connection.namespace, component, environment)?;
+    let unknown = tree.why_unknown(&connection.namespace, component, environment)?;
+    let why = unknown.why;
     let message = format!("the release of {component} in {environment} is not known: {why}");
-    Some(Error::new(Exit::Refused, message).with_hint("bowline check lists the problems"))
+    let hint = match unknown.check_out {
+        Some(command) => format!("check it out: {command}"),
+        None => "list the problems of the files: bowline check".to_owned(),
+    };
+    Some(Error::new(Exit::Refused, message).with_hint(hint))
 }
 
 /// Pushes commits of an earlier run, if the target is a repository and the user gave `--push`.

@@ -193,7 +193,7 @@ fn stale(world: &World, sources: &[Source]) -> Option<String> {
 /// hints name the target.
 pub(super) fn refused(refusals: Vec<Refusal>, address: &Address) -> Error {
     let aim = |line: &str| address.bowline(line);
-    let hints = refusals.iter().filter_map(|refusal| refusal.hint(&aim));
+    let hints = refusals.iter().flat_map(|refusal| refusal.hints(&aim));
     hints.fold(without_hints(&refusals), Error::and_hint)
 }
 
@@ -205,9 +205,9 @@ pub(super) fn refused_without_controller(
     address: &Address,
 ) -> Error {
     let aim = |line: &str| address.bowline(line);
-    let hints = refusals.iter().filter_map(|refusal| match refusal {
-        Refusal::Unready { .. } => Some(rules::UNREADY_ANYWAY.to_owned()),
-        refusal => refusal.hint(&aim),
+    let hints = refusals.iter().flat_map(|refusal| match refusal {
+        Refusal::Unready { .. } => vec![rules::UNREADY_ANYWAY.to_owned()],
+        refusal => refusal.hints(&aim),
     });
     hints.fold(without_hints(refusals).with_hint(how), Error::and_hint)
 }

@@ -158,7 +158,7 @@ pub async fn clocks_that_disagree_do_no_harm(target: Arc<Target>) {
     user.ends(
         "deploy cart -e dev --release cart-1",
         5,
-        "cart in dev is held at cart-2 (bob)\nhint: bowline unpin cart --environment dev",
+        "cart in dev is held at cart-2 (bob)\nhint: bowline unpin cart -e dev",
     )
     .await;
     user.done("unpin cart -e dev").await;

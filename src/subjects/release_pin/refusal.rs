@@ -7,7 +7,7 @@ use crate::engine::ownership::GitOps;
 use crate::text::{self, quoted};
 
 /// The hint for a promotion in spite of [`Refusal::Unready`].
-pub const UNREADY_ANYWAY: &str = "--unready promotes a release that is not ready";
+pub const UNREADY_ANYWAY: &str = "to promote it although it is not ready: add --unready";
 
 /// The reason why an action is not planned.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -49,9 +49,11 @@ pub enum Refusal {
         environment: String,
         /// The problem of the file.
         why: String,
+        /// The git command that checks the file out; None if the file is on disk and cannot be read.
+        check_out: Option<String>,
     },
     /// Another component and environment already have a ReleasePin of this name.
-    #[error("ReleasePin {name} belongs to {component} in {environment}")]
+    #[error("the name {name} is taken: it is the ReleasePin of {component} in {environment}")]
     NameTaken {
         /// The name of the ReleasePin.
         name: String,
@@ -124,7 +126,7 @@ pub enum Refusal {
     #[error(transparent)]
     Pipeline(#[from] PipelineFault),
     /// The pipelines of a namespace have different retentions.
-    #[error("the DeploymentPipelines of namespace {namespace} ({}) disagree about retention", .pipelines.join(", "))]
+    #[error("the DeploymentPipelines of namespace {namespace} ({}) have different retentions", .pipelines.join(", "))]
     RetentionDiffers {
         /// The name of the namespace.
         namespace: String,
@@ -132,7 +134,9 @@ pub enum Refusal {
         pipelines: Vec<String>,
     },
     /// A ReleasePin names a release that does not exist: more releases or ReleasePins may be lost.
-    #[error("ReleasePin {pin} names release {release}, which does not exist")]
+    #[error(
+        "gc deletes nothing, because ReleasePin {pin} names release {release}, which does not exist"
+    )]
     ReleaseLost {
         /// The ReleasePin.
         pin: String,
@@ -140,7 +144,9 @@ pub enum Refusal {
         release: String,
     },
     /// A RenderedRelease has lost its ReleasePin, so it is unknown which releases its workloads need.
-    #[error("the RenderedRelease {rendered} runs, and its ReleasePin does not exist")]
+    #[error(
+        "gc deletes nothing, because RenderedRelease {rendered} runs workloads and its ReleasePin does not exist"
+    )]
     Unpinned {
         /// The RenderedRelease.
         rendered: String,
@@ -270,7 +276,7 @@ pub enum Refusal {
         known: Vec<String>,
     },
     /// The retention of the pipeline is not valid.
-    #[error("the retention of the DeploymentPipeline is not valid: minAge: {why}")]
+    #[error("spec.retention.minAge of the DeploymentPipeline is not valid: {why}")]
     BadRetention {
         /// The reason why the minimum age is not valid.
         why: String,
@@ -369,10 +375,7 @@ impl Step {
         let component = quoted(component);
         match self {
             Self::Deploy { environment } => {
-                format!(
-                    "bowline deploy {component} --environment {}",
-                    quoted(environment)
-                )
+                format!("bowline deploy {component} -e {}", quoted(environment))
             }
             Self::Promote { from, to } => {
                 let (from, to) = (quoted(from), quoted(to));
@@ -490,17 +493,17 @@ impl Refusal {
         matches!(self, Self::Stale { .. } | Self::Loading { .. })
     }
 
-    /// Returns the next step of a user on the command line. `aim` adds the flags of the target to a
-    /// command, so that the command works from any directory and context.
-    pub fn hint(&self, aim: &dyn Fn(&str) -> String) -> Option<String> {
+    /// Returns the next steps of a user on the command line, one for each alternative. `aim` adds the flags of
+    /// the target to a command, so that the command works from any directory and context.
+    pub fn hints(&self, aim: &dyn Fn(&str) -> String) -> Vec<String> {
         let at = |component: &str, environment: &str| {
-            format!(
-                "{} --environment {}",
-                quoted(component),
-                quoted(environment)
-            )
+            format!("{} -e {}", quoted(component), quoted(environment))
         };
-        Some(match self {
+        let history = |component: &str, environment: &str| {
+            aim(&format!("bowline history {}", at(component, environment)))
+        };
+        let skip_path = || "to do it without a path: add --skip-path --reason TEXT".to_owned();
+        match self {
             Self::NoPin {
                 component,
                 environment,
@@ -509,57 +512,79 @@ impl Refusal {
             } => {
                 let command = step.command(component);
                 let command = aim(&format!("{command}{}", reason(*requires_reason)));
-                match step.target() == environment {
+                vec![match step.target() == environment {
                     true => format!("to deploy it there: {command}"),
                     false => format!("to deploy it there, begin with: {command}"),
-                }
+                }]
             }
-            Self::NameTaken { .. } => {
-                "bowline names a ReleasePin COMPONENT-ENVIRONMENT; rename the component or the environment"
-                    .to_owned()
-            }
-            Self::ReleaseLost { .. } => {
-                "create the release again, or move the ReleasePin to one that exists: bowline deploy, bowline rollback"
-                    .to_owned()
-            }
+            Self::NameTaken { .. } => vec![
+                "rename the component or the environment: the name of a ReleasePin is COMPONENT-ENVIRONMENT"
+                    .to_owned(),
+            ],
+            Self::ReleaseLost { release, .. } => vec![
+                format!(
+                    "create release {release} again: {}",
+                    aim("bowline apply -f FILE")
+                ),
+                format!(
+                    "or deploy an existing release: {}",
+                    aim("bowline deploy COMPONENT -e ENVIRONMENT --release NAME")
+                ),
+            ],
             Self::Unpinned { rendered } => {
                 let delete = format!(
                     "bowline delete releases.core.choreo.dev {}",
                     quoted(rendered)
                 );
-                format!(
-                    "create the ReleasePin {rendered} again, or remove its workloads: {}",
-                    aim(&delete)
-                )
+                vec![
+                    format!(
+                        "to keep the workloads, create ReleasePin {rendered} again: {}",
+                        aim("bowline apply -f FILE")
+                    ),
+                    format!("to remove the workloads: {}", aim(&delete)),
+                ]
             }
             Self::NoRelease { .. } => {
-                format!("{} lists all releases", aim("bowline release list"))
+                vec![format!("list all releases: {}", aim("bowline release list"))]
             }
             Self::Bad { release } => {
                 let good = format!("bowline mark good {} --reason TEXT", quoted(release));
-                format!("choose another release; if this one is good: {}", aim(&good))
+                vec![
+                    format!("choose another release: {}", aim("bowline release list")),
+                    format!("if {release} is good: {}", aim(&good)),
+                ]
             }
-            Self::Deleting { .. } => "choose another release".to_owned(),
-            Self::NoPath { from, leads, .. } => match leads.is_empty() {
-                true => format!(
-                    "no path starts at {from}; --skip-path with --reason overrides this"
+            Self::Deleting { .. } => {
+                vec![format!(
+                    "choose another release: {}",
+                    aim("bowline release list")
+                )]
+            }
+            Self::NoPath { from, leads, .. } => vec![
+                match leads.is_empty() {
+                    true => format!("no path starts at {from}"),
+                    false => format!("the paths from {from} lead to {}", leads.join(", ")),
+                },
+                skip_path(),
+            ],
+            Self::NotFirst { first, .. } => vec![
+                match first.is_empty() {
+                    true => "the pipeline has no paths".to_owned(),
+                    false => format!("deploy to {} and promote from there", first.join(" or ")),
+                },
+                skip_path(),
+            ],
+            Self::NoPipeline { .. } => vec![
+                format!(
+                    "create a DeploymentPipeline: {}",
+                    aim("bowline apply -f FILE")
                 ),
-                false => format!(
-                    "the paths from {from} lead to {}; --skip-path with --reason overrides this",
-                    leads.join(", ")
-                ),
-            },
-            Self::NotFirst { first, .. } if first.is_empty() => {
-                "the pipeline has no paths; --skip-path with --reason overrides this".to_owned()
-            }
-            Self::NotFirst { first, .. } => format!(
-                "deploy to {} and promote from there; --skip-path with --reason overrides this",
-                first.join(" or ")
-            ),
-            Self::NoPipeline { .. } => {
-                "apply a DeploymentPipeline, or use --skip-path with --reason".to_owned()
-            }
-            Self::Unready { .. } => format!("wait until it is ready; {UNREADY_ANYWAY}"),
+                skip_path(),
+            ],
+            Self::Unready { .. } => vec![
+                "wait until it is ready, then repeat the command".to_owned(),
+                UNREADY_ANYWAY.to_owned(),
+            ],
             Self::Held {
                 component,
                 environment,
@@ -570,13 +595,12 @@ impl Refusal {
                 let unpin = format!("bowline unpin {}", at(component, environment));
                 let reason = reason(*requires_reason);
                 match ids.is_empty() {
-                    true => aim(&format!("{unpin}{reason}")),
+                    true => vec![aim(&format!("{unpin}{reason}"))],
                     false => {
                         let each = ids.iter();
-                        let each = each.map(|id| {
-                            aim(&format!("{unpin} --hold {}{reason}", quoted(id)))
-                        });
-                        each.collect::<Vec<_>>().join("; ")
+                        let each = each
+                            .map(|id| aim(&format!("{unpin} --hold {}{reason}", quoted(id))));
+                        each.collect()
                     }
                 }
             }
@@ -585,14 +609,16 @@ impl Refusal {
                 environment,
                 release,
                 ..
-            } => format!(
+            } => vec![format!(
                 "change it in git: bowline --repo DIR deploy {} --release {}",
                 at(component, environment),
                 quoted(release)
-            ),
-            Self::NoReason { .. } | Self::NoNote { .. } => "add --reason".to_owned(),
-            Self::KindsAbsent { .. } => format!("{} installs the kinds", aim("bowline install")),
-            Self::Stale { .. } | Self::Loading { .. } => "try again in a moment".to_owned(),
+            )],
+            Self::NoReason { .. } | Self::NoNote { .. } => vec!["add --reason TEXT".to_owned()],
+            Self::KindsAbsent { .. } => {
+                vec![format!("install the kinds: {}", aim("bowline install"))]
+            }
+            Self::Stale { .. } | Self::Loading { .. } => vec!["try again in a moment".to_owned()],
             Self::NoLastGood {
                 component,
                 environment,
@@ -601,11 +627,13 @@ impl Refusal {
             } if let [newest, ..] = bad.as_slice() => {
                 let release = &newest.release;
                 let good = format!("bowline mark good {} --reason TEXT", quoted(release));
-                let history = aim(&format!("bowline history {}", at(component, environment)));
-                format!(
-                    "if {release} is good: {}; otherwise name a release that is not marked bad with --to RELEASE: {history} lists them",
-                    aim(&good)
-                )
+                vec![
+                    format!("if {release} is good: {}", aim(&good)),
+                    format!(
+                        "otherwise choose a release with --to RELEASE, from: {}",
+                        history(component, environment)
+                    ),
+                ]
             }
             Self::NoLastGood {
                 component,
@@ -621,37 +649,50 @@ impl Refusal {
                 component,
                 environment,
                 ..
-            } => {
-                let history = aim(&format!("bowline history {}", at(component, environment)));
-                format!("name the release with --to RELEASE or --to-revision N; {history} lists them")
             }
-            Self::NothingBefore { pin, .. } => {
-                let delete = format!("bowline delete releasepins.openchoreo.dev {}", quoted(pin));
-                format!("to remove it: {}", aim(&delete))
-            }
-            Self::CloneEnds { .. } => "git fetch --unshallow fetches the rest".to_owned(),
-            Self::NotRead { .. } => {
-                let check = aim("bowline check");
-                format!("correct the file, or check it out; {check} lists the problems")
-            }
-            Self::NotOnRecord {
+            | Self::NotOnRecord {
                 component,
                 environment,
                 ..
-            } => {
-                let history = aim(&format!("bowline history {}", at(component, environment)));
-                format!("{history} lists the revisions; rollback --to RELEASE chooses one")
+            } => vec![format!(
+                "choose a release with --to RELEASE, from: {}",
+                history(component, environment)
+            )],
+            Self::NothingBefore { pin, .. } => {
+                let delete = format!("bowline delete releasepins.openchoreo.dev {}", quoted(pin));
+                vec![format!("to remove the deployment: {}", aim(&delete))]
             }
-            Self::BadRetention { .. } => "correct it, or use --min-age".to_owned(),
-            Self::SeveralHolds { .. } => "name one with --hold ID".to_owned(),
+            Self::CloneEnds { .. } => {
+                vec!["fetch the rest of the history: git fetch --unshallow".to_owned()]
+            }
+            Self::NotRead { check_out, .. } => vec![match check_out {
+                Some(command) => format!("check it out: {command}"),
+                None => format!(
+                    "correct the file; list the problems: {}",
+                    aim("bowline check")
+                ),
+            }],
+            Self::BadRetention { .. } => vec![
+                "correct it: kubectl edit deploymentpipelines.openchoreo.dev".to_owned(),
+                "or set the minimum age for this command: --min-age AGE".to_owned(),
+            ],
+            Self::SeveralHolds { .. } => vec!["add --hold ID".to_owned()],
             Self::NoSuchHold { known, .. } if !known.is_empty() => {
-                "name one with --hold ID".to_owned()
+                vec!["name an existing hold: --hold ID".to_owned()]
             }
-            Self::Pipeline(fault) => fault.hint(),
-            Self::RetentionDiffers { .. } => {
-                "delete one of them, or give both --keep and --min-age".to_owned()
-            }
-            _ => return None,
-        })
+            Self::Pipeline(fault) => vec![fault.hint()],
+            Self::RetentionDiffers { .. } => vec![
+                "delete all but one: kubectl delete deploymentpipelines.openchoreo.dev NAME"
+                    .to_owned(),
+                "or set both limits for this command: --keep N --min-age AGE".to_owned(),
+            ],
+            Self::NoComponent { .. }
+            | Self::NoEnvironment { .. }
+            | Self::Nothing { .. }
+            | Self::OfAnother { .. }
+            | Self::NoRevision { .. }
+            | Self::NoHold { .. }
+            | Self::NoSuchHold { .. } => Vec::new(),
+        }
     }
 }

@@ -178,7 +178,7 @@ impl NotCommitted {
     /// Returns the hint for the user.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Propose(error) => error.hint().map(str::to_owned),
+            Self::Propose(error) => error.hint(),
             Self::Commit(error) => error.hint(),
             Self::Push(error) => error.hint(),
             Self::Pending(pending) => Some(pending.hint()),

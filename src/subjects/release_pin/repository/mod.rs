@@ -62,11 +62,11 @@ pub enum ProposeError {
 
 impl ProposeError {
     /// Returns the hint for the user.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn hint(&self) -> Option<String> {
         match self {
             Self::Edits(error) => error.hint(),
             Self::NoFile(_) => None,
-            Self::Unread(_) => Some("correct the files; bowline check lists them"),
+            Self::Unread(_) => Some("correct the files; list them: bowline check".to_owned()),
         }
     }
 }

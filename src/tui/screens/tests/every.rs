@@ -147,7 +147,7 @@ fn the_key_that_a_refused_plan_names_plans_for_the_refused_cell() {
         ),
         (
             bad(),
-            "A marks this one good again",
+            "A marks this release good",
             "A",
             "bowline mark good checkout-service-v1.2.2",
         ),
