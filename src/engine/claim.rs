@@ -27,13 +27,13 @@ const LASTS: SignedDuration = SignedDuration::from_mins(5);
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
     /// The object does not exist any more.
-    #[error("{0} no longer exists")]
+    #[error("{0} no longer exists, so nothing was changed; choose another release")]
     Gone(String),
     /// The object was marked bad.
-    #[error("{0} was marked bad")]
+    #[error("{0} was marked bad, so nothing was changed; choose another release")]
     Bad(String),
     /// The object is being deleted.
-    #[error("{0} is being deleted")]
+    #[error("{0} is being deleted, so nothing was changed; choose another release")]
     Deleting(String),
     /// A request failed.
     #[error("{}", explain(.0))]

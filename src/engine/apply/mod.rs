@@ -80,7 +80,7 @@ pub enum ApplyError {
         error: kube::Error,
     },
     /// The answer was lost, and a later change of the subject hides whether the change was made.
-    #[error("{what}; it is not known whether this was before or after our change")]
+    #[error("{what}; it is not known whether this was before or after your change")]
     Overtaken {
         /// The later change, with author and time.
         what: String,
