@@ -519,10 +519,8 @@ fn errors() -> Vec<Text> {
     }
     for error in &connects {
         found.push((source("connect", error), error.to_string()));
-        let hint = error
-            .hint()
-            .map(|hint| (source("connect hint", error), hint));
-        found.extend(hint);
+        let hints = error.hints().into_iter();
+        found.extend(hints.map(|hint| (source("connect hint", error), hint)));
     }
     for error in &gits {
         found.push((source("git reference", error), error.to_string()));

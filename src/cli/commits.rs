@@ -228,12 +228,8 @@ impl From<&NotCommitted> for Error {
                 PushError::NotSent { .. } | PushError::Git(_) => Exit::Failed,
             },
         };
-        let hint = error.hint();
-        let error = Error::new(exit, error.to_string());
-        match hint {
-            Some(hint) => error.with_hint(hint),
-            None => error,
-        }
+        let hints = error.hints().into_iter();
+        hints.fold(Error::new(exit, error.to_string()), Error::and_hint)
     }
 }
 

@@ -116,10 +116,9 @@ impl fmt::Display for Error {
 
 impl From<connect::Error> for Error {
     fn from(error: connect::Error) -> Error {
-        let (exit, hint) = (error.failure().into(), error.hint());
         Error {
-            hints: hint.into_iter().collect(),
-            ..Error::new(exit, error.to_string())
+            hints: error.hints(),
+            ..Error::new(error.failure().into(), error.to_string())
         }
     }
 }
@@ -135,8 +134,8 @@ impl From<&kube::Error> for Error {
         let exit = connect::failure(error).into();
         let said = Error::new(exit, connect::explain(error));
         match exit {
-            Exit::Unreachable => said.with_hint("check the connection with kubectl cluster-info"),
-            Exit::Refused => said.with_hint("bowline install installs bowline's kinds"),
+            Exit::Unreachable => said.with_hint("check the connection: kubectl cluster-info"),
+            Exit::Refused => said.with_hint("install bowline's kinds: bowline install"),
             _ => said,
         }
     }

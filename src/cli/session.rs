@@ -150,14 +150,14 @@ async fn settled(
             )),
             (None, Some(why), _) => Some(
                 Error::new(Exit::Unreachable, format!("cannot read the objects: {why}"))
-                    .with_hint("check the connection with kubectl cluster-info"),
+                    .with_hint("check the connection: kubectl cluster-info"),
             ),
             (None, None, Err(_)) => Some(
                 Error::new(
                     Exit::Unreachable,
                     "the target did not list all objects in time",
                 )
-                .with_hint("--request-timeout waits longer"),
+                .with_hint("wait longer: --request-timeout 2m"),
             ),
             (None, None, Ok(())) if !absent.is_empty() && world.workloads().next().is_none() => {
                 Some(connect::Error::absent(&connection.target, &absent).into())

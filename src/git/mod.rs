@@ -57,7 +57,7 @@ pub enum GitError {
         said: String,
     },
     /// git talked to a remote and did not end in time.
-    #[error("git {command} took longer than {after:?}; --request-timeout waits longer")]
+    #[error("git {command} took longer than {after:?}; to wait longer: --request-timeout 5m")]
     TooSlow {
         /// The git command, such as `fetch`.
         command: &'static str,

@@ -34,7 +34,7 @@ pub async fn what_is_not_there_is_named(target: Arc<Target>) {
         (
             "deploy cart -e dev --release cart-9",
             1,
-            "release cart-9 does not exist; known: cart-3, cart-2, cart-1\nhint: bowline release list",
+            "release cart-9 does not exist; known: cart-3, cart-2, cart-1\nhint: list all releases: bowline release list",
         ),
         (
             "rollback cart -e dev --to nothing",

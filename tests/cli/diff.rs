@@ -222,7 +222,7 @@ fn environments_revisions_and_what_is_there() {
     shop.ends(
         "diff cart -e development",
         1,
-        "revision 1 cannot be rendered: Release cart-v1 no longer exists\nhint: bowline release list",
+        "revision 1 cannot be rendered: Release cart-v1 no longer exists\nhint: choose a revision of an existing release, from: bowline release list",
     );
     shop.release("v1");
     shop.ends(

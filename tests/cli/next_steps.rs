@@ -189,7 +189,7 @@ fn a_wrong_name_is_answered_with_the_known_names_or_the_next_step() {
     for (target, says) in [
         (
             &outside,
-            "hint: name a directory of a git work tree with --repo DIR",
+            "hint: name a directory of a git work tree: --repo DIR",
         ),
         (&nowhere, "none: No such file or directory (os error 2)\n"),
     ] {
