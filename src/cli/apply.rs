@@ -280,7 +280,8 @@ pub async fn place(
                 manifest.name
             );
             return Err(Error::new(Exit::Failed, message)
-                .with_hint("leave out -n, or remove the namespace from the file"));
+                .with_hint("leave out -n")
+                .and_hint("or remove the namespace from the file"));
         }
         (Some(own), _) => own,
         (None, _) => &connection.namespace,
@@ -342,9 +343,9 @@ pub fn explained(place: &Place, error: kube::Error) -> Error {
     };
     let error = kinds::about(&place.kind, &place.name, error);
     match is_managed {
-        true => error.with_hint(
-            "other field managers own these fields: remove the fields from the file, or take them over with --force-conflicts",
-        ),
+        true => error
+            .with_hint("other field managers own these fields: remove the fields from the file")
+            .and_hint("or take the fields over: --force-conflicts"),
         false => error,
     }
 }

@@ -287,7 +287,7 @@ async fn show(
     let Some(mut entry) = api.get_opt(name).await? else {
         let message = format!("audit entry {name} does not exist");
         return Err(Error::new(Exit::Failed, message)
-            .with_hint("bowline audit list -o name lists the entries"));
+            .with_hint("list the entries: bowline audit list -o name"));
     };
     let flaws = serde_json::to_value(&entry)
         .map(audit::flaws)

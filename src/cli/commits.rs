@@ -107,7 +107,7 @@ pub(super) fn say_unread(connection: &Connection, say: &mut dyn FnMut(String)) {
     }
     if let Some(more @ 1..) = problems.len().checked_sub(SHOWN) {
         say(format!(
-            "warning: {more} more problems; bowline check lists them"
+            "warning: {more} more problems; list them: bowline check"
         ));
     }
 }

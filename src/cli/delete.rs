@@ -195,7 +195,9 @@ async fn places(
             if names.is_empty() {
                 let get = address.bowline(&format!("bowline get {} -o name", text::quoted(&said)));
                 let message = format!("the name of the {said} is missing");
-                return Err(Error::new(Exit::Usage, message).with_hint(format!("{get} lists them")));
+                return Err(
+                    Error::new(Exit::Usage, message).with_hint(format!("list the names: {get}"))
+                );
             }
             let kind = finder.named(&said).await?;
             for name in names {

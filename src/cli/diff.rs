@@ -159,7 +159,9 @@ pub async fn run(
         }
         _ => {
             return Err(Error::new(Exit::Usage, "diff needs two sides to compare")
-                .with_hint("--from A --to B, --environment E, or --release R1 R2"));
+                .with_hint("two environments: --from A --to B")
+                .and_hint("two revisions in an environment: -e NAME")
+                .and_hint("two releases: --release A B"));
         }
     };
     let sides = noticed(notes, sides, say)?;

@@ -162,7 +162,7 @@ impl From<BesideError> for Error {
             BesideError::Lock(error) => error.into(),
             BesideError::Watch(error) => error.into(),
             error @ BesideError::NotObserved => Error::new(Exit::Failed, error.to_string())
-                .with_hint("BOWLINE_LOG=info shows what the controllers do"),
+                .with_hint("repeat the command with the log of the controllers: BOWLINE_LOG=info"),
         }
     }
 }
@@ -210,8 +210,8 @@ pub(super) fn of_subject(error: SubjectError, address: &Address) -> Error {
         SubjectError::Missing { .. } => {
             let list = address.bowline("bowline get deployments,statefulsets,daemonsets");
             let hint = match address.is_cluster() {
-                true => format!("{list} lists them"),
-                false => "the target is an embedded store, which runs nothing; name a cluster with --context NAME or --kubeconfig FILE".to_owned(),
+                true => format!("list them: {list}"),
+                false => "the target is an embedded store, which runs nothing; name a cluster: --context NAME".to_owned(),
             };
             Error::new(Exit::Failed, message).with_hint(hint)
         }

@@ -115,7 +115,9 @@ pub async fn run(
     let accepted = confirm::confirm(confirmation, arguments.confirm, &question);
     let accepted = accepted.map_err(|error| match confirm::asks(arguments.confirm) {
         true => error,
-        false => error.with_hint("--dry-run lists them; --confirm deletes them"),
+        false => error
+            .with_hint("list them: --dry-run")
+            .and_hint("delete them: --confirm"),
     })?;
     let confirmed = Confirmed::new(Box::new(planned), files, accepted);
     let (user, clock) = (&server.user, server.clock());

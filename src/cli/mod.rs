@@ -312,7 +312,8 @@ fn ended(opened: Result<(), ScreenError>) -> Result<Exit, Error> {
         }
         Err(ScreenError::Connect(error)) => Err(error.into()),
         Err(ScreenError::Terminal(why)) => Err(Error::new(Exit::Usage, why)
-            .with_hint("bowline --help lists the verbs; bowline status prints the matrix")),
+            .with_hint("print the matrix: bowline status")
+            .and_hint("list the verbs: bowline --help")),
     }
 }
 

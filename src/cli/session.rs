@@ -248,7 +248,9 @@ pub(super) fn component(connection: &Connection, named: Option<&str>) -> Result<
             Exit::Usage,
             "the component is missing, and config.toml names none for this directory or context",
         );
-        return Err(error.with_hint("name a component; promote also takes --all"));
+        return Err(error
+            .with_hint("name a component")
+            .and_hint("promote can also take all components: --all"));
     };
     check_name("component", meant).map_err(|error| match meant.contains('/') {
         true => error.with_hint(format!(

@@ -260,7 +260,7 @@ fn what_cannot_be_compared_is_refused() {
         (
             "diff cart",
             2,
-            "hint: --from A --to B, --environment E, or --release R1 R2",
+            "hint: two environments: --from A --to B",
         ),
         ("diff cart --from development", 2, "--to"),
         ("diff cart --from-revision 1", 2, "--environment"),

@@ -221,6 +221,6 @@ fn the_hint_about_a_missing_object_names_the_target() {
             said.contains(&format!("environment.openchoreo.dev {store}")),
             "{said}"
         );
-        assert!(said.contains("lists all"), "{said}");
+        assert!(said.contains("hint: list all: bowline get "), "{said}");
     }
 }

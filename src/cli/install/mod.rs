@@ -211,7 +211,7 @@ fn refuse_foreign(pieces: &[Piece]) -> Result<(), Error> {
     );
     let hint = match foreign.iter().any(|piece| piece.is_crd()) {
         true => format!(
-            "bowline's definition of a kind would delete fields of its owner's objects. Install bowline on another cluster and name this one in a DataPlane (spec.context); or, if no other program uses the kind, give it to bowline: {label}"
+            "bowline's definition of the kind would delete fields of the objects of its owner: install bowline on another cluster, with a DataPlane for this one; or, if no other program uses the kind, give it to bowline: {label}"
         ),
         false => format!("remove it, or give it to bowline: {label}"),
     };
@@ -229,13 +229,13 @@ fn refuse_deleted(pieces: &[Piece]) -> Result<(), Error> {
     for piece in &going {
         message += &format!("\n  {}", piece.place.label());
     }
-    let hint = match going.iter().any(|piece| piece.is_crd()) {
-        true => {
-            "bowline uninstall finishes the deletion and keeps every workload running; with --remove-running it removes the workloads. Then install again"
-        }
-        false => "wait until they are gone, then install again",
-    };
-    Err(Error::new(Exit::Refused, message).with_hint(hint))
+    let error = Error::new(Exit::Refused, message);
+    Err(match going.iter().any(|piece| piece.is_crd()) {
+        true => error
+            .with_hint("finish the deletion, then install again: bowline uninstall")
+            .and_hint("or remove the workloads too: bowline uninstall --remove-running"),
+        false => error.with_hint("wait until they are gone, then install again"),
+    })
 }
 
 /// Prints the image that the controller keeps, if it is not the image of this version.

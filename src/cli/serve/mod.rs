@@ -55,7 +55,7 @@ pub async fn run(
     if options.context.is_some() || options.kubeconfig.is_some() {
         return Err(
             Error::new(Exit::Usage, "serve needs the embedded store, not a cluster")
-                .with_hint("kubectl proxy does this for a cluster"),
+                .with_hint("serve a cluster: kubectl proxy"),
         );
     }
     if options.repo.is_some() {

@@ -252,7 +252,7 @@ impl<'a> Planner<'a> {
         if self.asked.reason.is_none() {
             return Err(SubjectError::refused(
                 format!("cannot {verb} {name} with --force without a reason: {tool} owns it"),
-                "add --reason".to_owned(),
+                "add --reason TEXT".to_owned(),
             ));
         }
         self.warnings.push(format!(
