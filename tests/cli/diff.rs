@@ -257,11 +257,7 @@ fn what_cannot_be_compared_is_refused() {
             2,
             "the component is missing",
         ),
-        (
-            "diff cart",
-            2,
-            "hint: two environments: --from A --to B",
-        ),
+        ("diff cart", 2, "hint: two environments: --from A --to B"),
         ("diff cart --from development", 2, "--to"),
         ("diff cart --from-revision 1", 2, "--environment"),
         (
