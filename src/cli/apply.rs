@@ -47,7 +47,7 @@ pub struct Arguments {
     /// The output format
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
-    /// The field manager
+    /// The name under which the server records who owns the applied fields
     #[arg(long, value_name = "NAME", default_value = "bowline-apply")]
     field_manager: String,
     /// Accepted for compatibility with kubectl: bowline always uses server-side apply
@@ -278,7 +278,8 @@ pub async fn place(
                 manifest.name
             );
             return Err(Error::new(Exit::Failed, message)
-                .with_hint("leave out -n, or remove the namespace from the file"));
+                .with_hint("leave out -n")
+                .and_hint("or remove the namespace from the file"));
         }
         (Some(own), _) => own,
         (None, _) => &connection.namespace,
@@ -341,9 +342,9 @@ pub fn explained(place: &Place, error: kube::Error) -> Error {
     };
     let error = kinds::about(&place.kind, &place.name, error);
     match is_managed {
-        true => error.with_hint(
-            "other field managers own these fields: remove the fields from the file, or take them over with --force-conflicts",
-        ),
+        true => error
+            .with_hint("other field managers own these fields: remove the fields from the file")
+            .and_hint("or take the fields over: --force-conflicts"),
         false => error,
     }
 }

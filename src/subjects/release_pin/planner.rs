@@ -248,16 +248,17 @@ impl Planner<'_> {
             return refusal;
         };
         let repository = self.connection.repository.as_ref();
-        let why = repository.and_then(|repository| {
+        let unknown = repository.and_then(|repository| {
             repository
                 .tree
                 .why_unknown(namespace, component, environment)
         });
-        match why {
-            Some(why) => Refusal::NotRead {
+        match unknown {
+            Some(unknown) => Refusal::NotRead {
                 component: component.clone(),
                 environment: environment.clone(),
-                why,
+                why: unknown.why,
+                check_out: unknown.check_out,
             },
             None => refusal,
         }

@@ -258,7 +258,7 @@ impl<'a> Planner<'a> {
         if self.asked.reason.is_none() {
             return Err(SubjectError::refused(
                 format!("cannot {verb} {name} with --force without a reason: {tool} owns it"),
-                "add --reason".to_owned(),
+                "add --reason TEXT".to_owned(),
             ));
         }
         self.warnings.push(format!(
@@ -368,7 +368,7 @@ impl<'a> Planner<'a> {
     fn freeze(&mut self, name: &str) -> Result<(), SubjectError> {
         if self.subject.kind != &DEPLOYMENT {
             return Err(SubjectError::Refused {
-                why: format!("cannot freeze {name}: only a Deployment can be paused"),
+                why: format!("cannot pin {name} with --freeze: only a Deployment can be paused"),
                 hint: Some(format!("bowline pin {name}")),
             });
         }
@@ -376,7 +376,7 @@ impl<'a> Planner<'a> {
         if health.health != crate::api::choreo::rendered::Health::Healthy && !self.is_paused() {
             let why = health.message.unwrap_or_default();
             return Err(SubjectError::Refused {
-                why: format!("cannot freeze {name}: its rollout is not complete: {why}"),
+                why: format!("cannot pin {name} with --freeze: its rollout is not complete: {why}"),
                 hint: Some(format!("bowline pin {name}")),
             });
         }
