@@ -19,7 +19,7 @@ fn deploy_holds_the_crds_of_the_types() {
     for crd in crds() {
         let name = format!("{}.yaml", crd.metadata.name.as_deref().unwrap());
         let text = format!(
-            "# Generated from the Rust types; BOWLINE_BLESS=1 cargo test --lib api writes it anew.\n{}",
+            "# Generated from the Rust types; BOWLINE_BLESS=1 cargo test -p bowline-core api writes it anew.\n{}",
             crd_yaml(&crd)
         );
         let file = folder.join(&name);
