@@ -36,7 +36,7 @@ pub async fn install_bowline(client: &Client) {
 }
 
 /// Policies recognise a new kind a moment after it is served, and answer 503 until then.
-async fn until_admitted(client: &Client) {
+pub async fn until_admitted(client: &Client) {
     let pin = json!({
         "metadata": {"name": "a-b", "labels": {labels::COMPONENT: "a", labels::ENVIRONMENT: "b"}},
         "spec": {"component": "a", "environment": "b", "releaseRef": {"name": "a-1"}},

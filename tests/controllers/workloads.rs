@@ -19,7 +19,7 @@ use crate::pty::{ESC, LEAVE, Pty};
 use crate::user::User;
 
 /// A workload as tests read it.
-trait Tested:
+pub trait Tested:
     kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
     + Clone
     + std::fmt::Debug
@@ -39,7 +39,7 @@ fn api<K: Tested>(target: &Target) -> Api<K> {
 }
 
 /// Creates a workload of an image, and waits until its pods are ready.
-async fn create<K: Tested>(target: &Target, name: &str, image: &str) {
+pub async fn create<K: Tested>(target: &Target, name: &str, image: &str) {
     let mut spec = json!({
         "selector": {"matchLabels": {"app": name}},
         "template": {
@@ -62,7 +62,7 @@ async fn create<K: Tested>(target: &Target, name: &str, image: &str) {
 }
 
 /// Changes the image of a workload as kubectl does, and waits for the rollout.
-async fn ship<K: Tested>(target: &Target, name: &str, image: &str) {
+pub async fn ship<K: Tested>(target: &Target, name: &str, image: &str) {
     let containers = json!([{"name": "main", "image": image}]);
     patch::<K>(
         target,
