@@ -1,7 +1,8 @@
-//! AuditEntry: one action, with its user and its reason, in chains of hashes that show every later change.
+//! AuditEntry: the record of one action, with its user and its reason. Each entry contains the hash of the
+//! entry before it, so a later change of an entry is detected.
 //!
-//! A ReleasePin has one chain, by generation; the marks and garbage collections of a component have another
-//! one. The engine writes and verifies chains.
+//! A ReleasePin has one chain of entries, numbered by generation. The marks and garbage collections of a
+//! component have another chain. The engine writes and verifies the chains.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::hold::Hold;
 use crate::api::schema;
 
-/// The reason of an entry whose change is unknown, because the clone is shallow.
+/// The reason in an entry whose change is unknown, because the git clone is shallow.
 pub const CLONE_ENDS: &str = "not known: the clone ends here";
 
 /// One action on a subject, or on the releases of a component.
@@ -139,12 +140,12 @@ pub struct Subject {
     pub uid: Option<String>,
 }
 
-/// The kind of the chain of one ReleasePin: its changes and holds.
+/// The subject kind of the chain that records the changes and holds of one ReleasePin.
 pub const RELEASE_PIN: &str = "ReleasePin";
-/// The kind of the chain of the releases of one component: their marks and deletions.
+/// The subject kind of the chain that records the marks and deletions of the releases of one component.
 pub const COMPONENT: &str = "Component";
 
-/// The kinds that an entry can be about.
+/// The subject kinds that an entry can have.
 pub const SUBJECT_KINDS: &[&str] = &[
     RELEASE_PIN,
     COMPONENT,
