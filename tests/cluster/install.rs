@@ -35,8 +35,8 @@ pub async fn install_bowline(client: &Client) {
     until_admitted(client).await;
 }
 
-/// Waits until the admission policies know the new kinds. Until then the server answers 503.
-async fn until_admitted(client: &Client) {
+/// Policies recognise a new kind a moment after it is served, and answer 503 until then.
+pub async fn until_admitted(client: &Client) {
     let pin = json!({
         "metadata": {"name": "a-b", "labels": {labels::COMPONENT: "a", labels::ENVIRONMENT: "b"}},
         "spec": {"component": "a", "environment": "b", "releaseRef": {"name": "a-1"}},

@@ -27,7 +27,7 @@ use server::Server;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[allow(unused_imports)] // as above
-pub use install::{install_bowline, install_one};
+pub use install::{install_bowline, install_one, until_admitted};
 
 /// The user with all permissions.
 pub const ADMIN: &str = "admin";
@@ -366,8 +366,13 @@ impl Cluster {
         let value = String::from_utf8(value.expect("etcd answers in base64"));
         let value = value.expect("custom resources are stored as JSON");
         assert!(!value.is_empty(), "etcd has no {key}: {found}");
-        let changed = encode(&change(&value));
-        let put = serde_json::json!({"key": encode(key), "value": changed});
+        self.store(key, &change(&value)).await;
+    }
+
+    /// Sets the value of a key in etcd, bypassing the API server.
+    pub async fn store(&self, key: &str, value: &str) {
+        let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
+        let put = serde_json::json!({"key": encode(key), "value": encode(value)});
         let put = self.etcd("put", &put).await;
         assert!(put["header"].is_object(), "etcd did not write: {put}");
     }

@@ -43,6 +43,7 @@ mod planes;
 mod process;
 mod quiet;
 mod uninstall;
+mod upgrade;
 mod values;
 mod workloads;
 
@@ -129,6 +130,8 @@ fn main() -> ExitCode {
         uninstall::finalizers_stay_while_a_controller_acts,
         uninstall::the_hint_for_a_kind_that_is_being_deleted_works,
         uninstall::a_denial_has_its_exit_code,
+        // The last one, because its objects stay.
+        upgrade::a_cluster_of_the_previous_version_is_changed_before_and_after_its_upgrade,
     ];
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let wanted =

@@ -18,8 +18,8 @@ use crate::place::{Place, Target};
 use crate::pty::{ESC, LEAVE, Pty};
 use crate::user::User;
 
-/// A kind of workload that these tests use.
-trait Tested:
+/// A workload as tests read it.
+pub trait Tested:
     kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
     + Clone
     + std::fmt::Debug
@@ -38,8 +38,8 @@ fn api<K: Tested>(target: &Target) -> Api<K> {
     Api::default_namespaced(target.client())
 }
 
-/// Creates a workload with this image, and waits until its pods are ready.
-async fn create<K: Tested>(target: &Target, name: &str, image: &str) {
+/// Creates a workload of an image, and waits until its pods are ready.
+pub async fn create<K: Tested>(target: &Target, name: &str, image: &str) {
     let mut spec = json!({
         "selector": {"matchLabels": {"app": name}},
         "template": {
@@ -61,8 +61,8 @@ async fn create<K: Tested>(target: &Target, name: &str, image: &str) {
     ready::<K>(target, name).await;
 }
 
-/// Changes the image of a workload as kubectl does, and waits until the rollout has ended.
-async fn ship<K: Tested>(target: &Target, name: &str, image: &str) {
+/// Changes the image of a workload as kubectl does, and waits for the rollout.
+pub async fn ship<K: Tested>(target: &Target, name: &str, image: &str) {
     let containers = json!([{"name": "main", "image": image}]);
     patch::<K>(
         target,

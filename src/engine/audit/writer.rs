@@ -23,7 +23,8 @@ const PAGE: u32 = if cfg!(test) { 3 } else { 500 };
 /// Writes audit entries under the user name that the API server knows.
 pub struct AuditWriter {
     entries: Api<AuditEntry>,
-    /// The Events API, if the server does not have AuditEntries; None if this writer creates AuditEntries.
+    /// Where to record changes if the server does not have AuditEntries of the kind; None if entries
+    /// are written.
     events: Option<Api<Event>>,
     by: String,
     now: Timestamp,
@@ -40,8 +41,8 @@ impl AuditWriter {
         Ok(Self::of(client, namespace, by, now))
     }
 
-    /// Creates a writer for a kind that exists without bowline. If the server does not have AuditEntries, the
-    /// writer records changes as Events.
+    /// Like [`AuditWriter::new`], for a kind that exists without bowline: if the server does not
+    /// have AuditEntries of this kind, records changes as Events.
     pub async fn for_kind(
         client: &Client,
         namespace: &str,

@@ -40,8 +40,8 @@ pub struct Kind {
     /// Returns the content of an object at a time, for the audit entry of a change without a recorded
     /// operation. The flag says whether a GitOps tool owns the object.
     pub content: fn(&DynamicObject, Timestamp, bool) -> ContentRef,
-    /// Returns the values of an audit entry that only this kind has. The second argument is the content of
-    /// the entry.
+    /// Returns the releaseRef for an audit entry: of a ReleasePin, if its name differs from the content of
+    /// the entry, which is the second argument.
     pub release_ref: fn(&DynamicObject, &ContentRef) -> Option<String>,
     /// Returns the row and the column of an object in the matrix. The column is None if the object belongs to
     /// all columns.
