@@ -7,11 +7,12 @@
 
 pub mod binaries;
 mod install;
+pub mod missing;
 mod node;
 mod server;
 
 use std::{
-    env, fs,
+    fs,
     net::{Ipv4Addr, TcpListener},
     path::PathBuf,
     process::Command,
@@ -69,35 +70,24 @@ pub struct Cluster {
     binaries: Binaries,
 }
 
-/// Returns whether a cluster can be started; if not, prints one line that says why.
+/// Returns the programs of a cluster; if some are missing, prints one line that says which.
 ///
 /// # Panics
-/// In CI (`CI=true`), because CI must not skip the cluster tests.
-pub fn available() -> bool {
-    match Binaries::find() {
-        Ok(_) => true,
-        Err(why) => {
-            let line = format!("skipped: everything that needs a real cluster: {why}");
-            assert!(
-                env::var("CI").as_deref() != Ok("true"),
-                "in CI nothing is skipped; {line}"
-            );
-            eprintln!("{line}");
-            false
-        }
-    }
+/// In CI; see [`missing::skip`].
+fn find() -> Option<Binaries> {
+    Binaries::find()
+        .inspect_err(|why| missing::skip("everything that needs a real cluster", why))
+        .ok()
 }
 
 impl Cluster {
     /// Starts a cluster and waits until it is ready; `None` if the programs are missing.
     ///
     /// # Panics
-    /// If a server does not start; the message ends with the last lines of its log.
+    /// If a server does not start; the message ends with the last lines of its log. In CI, also if programs
+    /// are missing.
     pub async fn start(options: Options) -> Option<Self> {
-        if !available() {
-            return None;
-        }
-        let binaries = Binaries::find().expect("programs that were there a moment ago");
+        let binaries = find()?;
         // Another process may take a port before the server binds it.
         for _ in 0..2 {
             if let Ok(cluster) = Self::attempt(&binaries, options).await {

@@ -430,7 +430,6 @@ async fn on_the_embedded_target() {
 #[tokio::test(flavor = "multi_thread")]
 async fn on_a_real_cluster() {
     let Some(cluster) = Cluster::start(Options::default()).await else {
-        println!("skipped: there are no programs for a cluster");
         return;
     };
     let client = cluster.client();
