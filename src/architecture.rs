@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use paths::{paths, without_comments};
 
 /// The layers of DESIGN.md, lowest first. A module may use itself and the modules of lower layers, but no
-/// other module of its own layer. `cycles` checks the modules inside a layer.
+/// other module of its own layer. The tests of every layer may use `fixture`. `cycles` checks the modules inside a
+/// layer.
 const LAYERS: &[&[&str]] = &[
     &["text", "small_file"],
     &["child"],
@@ -21,6 +22,7 @@ const LAYERS: &[&[&str]] = &[
     &["engine"],
     &["subjects"],
     &["controllers"],
+    &["fixture"],
     &["cli", "tui"],
     &["main", "lib", "architecture", "texts"],
 ];
@@ -58,7 +60,7 @@ fn violations(module: &str, source: &str) -> Vec<String> {
     };
     named(source)
         .into_iter()
-        .filter(|other| other != module)
+        .filter(|other| other != module && other != "fixture")
         .filter_map(|other| match layer(&other) {
             Some(theirs) if theirs < own => None,
             Some(_) => Some(format!("{module} must not know {other}")),
@@ -99,6 +101,22 @@ fn no_arrow_points_up() {
 }
 
 #[test]
+fn only_tests_and_the_demo_use_fixtures() {
+    let code = cycles::without_test_code(cycles::read());
+    assert!(code.len() > 10, "the sources were not found");
+    let users = code
+        .iter()
+        .filter(|(_, code)| named(code).contains("fixture"));
+    let users: Vec<_> = users.map(|(module, _)| module.join("::")).collect();
+    let wrong = users.iter().filter(|user| {
+        ["fixture", "cli::demo"]
+            .iter()
+            .all(|allowed| !user.starts_with(allowed))
+    });
+    assert_eq!(wrong.collect::<Vec<_>>(), [""; 0]);
+}
+
+#[test]
 fn arrows_are_seen_however_they_are_written() {
     for (module, source, expected) in [
         ("api", "use crate::text;", 0),
@@ -108,6 +126,7 @@ fn arrows_are_seen_however_they_are_written() {
         ("api", "use crate::{\n    text,\n    cli::error,\n};", 1),
         ("api", "fn f() { crate::connect::connect() }", 1),
         ("text", "use crate::git;", 1),
+        ("text", "use crate::fixture;", 0),
         ("cli", "use crate::tui;", 1),
         ("connect", "use crate::{gitops, api};", 0),
         ("gitops", "pub(crate) fn f() {}", 0),

@@ -7,6 +7,7 @@
 //! |--------------|----------------|
 //! | [`cli`]      | the verbs: all code that reads arguments or prints |
 //! | [`tui`]      | the terminal UI |
+//! | [`fixture`]  | objects, read models and stores for tests, benchmarks and the demo |
 //! | [`controllers`] | reconcile loops: from a ReleasePin to running resources |
 //! | [`subjects`] | a folder per kind that has revisions: rows, rules, actions |
 //! | [`engine`]   | the parts that all subjects share: the read model, the diff |
@@ -32,6 +33,7 @@ pub mod cli;
 pub mod connect;
 pub mod controllers;
 pub mod engine;
+pub mod fixture;
 pub mod git;
 pub mod gitops;
 pub mod render;

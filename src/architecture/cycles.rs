@@ -207,9 +207,9 @@ const KNOWN: &[Known] = &[
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
 /// All sources, by the path of their module.
-type Sources = BTreeMap<Segments, String>;
+pub(super) type Sources = BTreeMap<Segments, String>;
 
-fn read() -> Sources {
+pub(super) fn read() -> Sources {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
     super::sources(&root, &mut files);
@@ -226,7 +226,7 @@ fn read() -> Sources {
 }
 
 /// Removes the comments and the code of tests.
-fn without_test_code(sources: Sources) -> Sources {
+pub(super) fn without_test_code(sources: Sources) -> Sources {
     let mut tests: BTreeSet<Segments> = BTreeSet::new();
     let mut code: Sources = BTreeMap::new();
     for (module, source) in sources {

@@ -121,7 +121,7 @@ fn reads_the_world(screen: &Screen) -> bool {
 mod tests {
     use super::*;
     use crate::engine::world::Event as Told;
-    use crate::subjects::release_pin::fixture::{self, held, key, pin, release, unready};
+    use crate::fixture::{self, held, key, pin, release, unready};
     use crate::tui::model::Event;
     use crate::tui::snapshot_test::SnapshotTest;
 

@@ -138,7 +138,7 @@ mod tests {
     use crate::api::ReleasePin;
     use crate::engine::world::Key;
     use crate::engine::world::{Event, World};
-    use crate::subjects::release_pin::fixture::{key, outcomes, pin, unready, world};
+    use crate::fixture::{key, outcomes, pin, unready, world};
 
     /// A ReleasePin whose revision 2 rolls out.
     fn told(outcome: serde_json::Value) -> World {

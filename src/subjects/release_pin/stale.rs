@@ -350,9 +350,9 @@ mod tests {
     use super::*;
     use crate::api::Release;
     use crate::engine::world::Event;
+    use crate::fixture::{self, now, outcomes, pipeline, release, stored, unready};
     use crate::subjects::release_pin::actions::promote::{self, Promote};
     use crate::subjects::release_pin::actions::{mark, rollback};
-    use crate::subjects::release_pin::fixture::{self, now, outcomes, pipeline, release, unready};
 
     fn asked() -> Asked {
         Asked {
@@ -474,7 +474,12 @@ mod tests {
             ),
             (
                 "the path",
-                |world| world.pipelines(Event::Applied(pipeline(&[("staging", "production")]))),
+                |world| {
+                    world.pipelines(Event::Applied(stored(pipeline(&[(
+                        "staging",
+                        "production",
+                    )]))))
+                },
                 &[
                     "the pipeline no longer has a path from development to staging: its DeploymentPipeline has the paths staging to production; it changed",
                 ],
@@ -592,7 +597,7 @@ mod tests {
         };
         let plan = promote::plan(&world, &command, &asked()).unwrap();
         assert_eq!(of_plan(&world, &plan, None, now()), Vec::<String>::new());
-        let mut other = pipeline(&[]);
+        let mut other = stored(pipeline(&[]));
         other.metadata.name = Some("other".to_owned());
         world.pipelines(Event::Applied(other));
         let stale = of_plan(&world, &plan, None, now());

@@ -5,8 +5,6 @@
 
 mod abandoned;
 pub mod actions;
-#[cfg(test)]
-pub(crate) mod fixture;
 pub mod kind;
 pub mod matrix;
 pub mod revisions;

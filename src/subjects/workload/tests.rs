@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 
-use super::fixture::{deployment, replica_set};
 use super::matrix;
 use crate::engine::world::{Key, Source, World};
+use crate::fixture::{deployment, replica_set};
 use crate::subjects;
 use crate::subjects::release_pin::matrix::Health;
 

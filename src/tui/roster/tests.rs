@@ -4,7 +4,7 @@ use serde_json::json;
 use super::*;
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Event, Source, World};
-use crate::subjects::release_pin::fixture::*;
+use crate::fixture::*;
 use crate::tui::filter::read;
 
 fn touched(source: Source, name: &str, component: &str) -> Touched {

@@ -45,8 +45,9 @@ use crate::connect::{self, Connection, DataPlanes, Environment, Options, StoreFi
 use crate::engine::controller_status;
 use crate::engine::world::World;
 use crate::engine::world::feed::Touched;
+use crate::fixture;
 use crate::resolve::git::{Git, Settings};
-use crate::subjects::release_pin::{READ_BY_GC, fixture};
+use crate::subjects::release_pin::READ_BY_GC;
 
 /// After this time, a story hangs and fails.
 const HANG: Duration = Duration::from_secs(60);
@@ -93,7 +94,8 @@ impl Story {
     pub async fn without_kinds() -> Self {
         let (filling, environment, directory, lock) = Self::store();
         let connection = connect::connect(&filling, &environment).await.unwrap();
-        fixture::remove_kinds(&connection.client, &READ_BY_GC).await;
+        let removed = fixture::remove_kinds(&connection.client, &READ_BY_GC).await;
+        removed.unwrap();
         Self::begin(filling, environment, directory, Some(lock)).await
     }
 

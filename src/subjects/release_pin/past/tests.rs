@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::engine::world::Event;
-use crate::subjects::release_pin::fixture::*;
+use crate::fixture::*;
 use crate::subjects::release_pin::matrix::Health;
 
 /// Builds an entry of a ReleasePin, or without an environment of the releases of a component.

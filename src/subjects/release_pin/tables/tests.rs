@@ -11,7 +11,7 @@ use serde_json::json;
 use super::*;
 use crate::engine::world::Freshness;
 use crate::engine::world::feed;
-use crate::subjects::release_pin::fixture::{install_kinds, remove_kinds};
+use crate::fixture::{install_kinds, remove_kinds};
 
 const NOW: &str = "2026-01-06T00:00:00Z";
 
@@ -305,14 +305,14 @@ async fn a_kind_that_the_server_does_not_have_is_absent_until_it_is_installed() 
         (client.clone(), &[Source::SNAPSHOTS]),
         (without_discovery(&embedded), &[Source::RELEASE_PINS]),
     ] {
-        remove_kinds(&client, gone).await;
+        remove_kinds(&client, gone).await.unwrap();
         let mut feed = crate::subjects::watch(&client, Some("shop"));
         feed.until(|world| world.are_known(&READ_BY_GC)).await;
         for source in READ_BY_GC {
             let is_gone = gone.contains(&source);
             assert_eq!(feed.world().is_absent(source), is_gone, "{source:?}");
         }
-        install_kinds(&client).await;
+        install_kinds(&client).await.unwrap();
         feed.until(World::is_live).await;
         assert_eq!(feed.world().absent_kinds(), [""; 0]);
     }

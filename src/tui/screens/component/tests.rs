@@ -1,5 +1,5 @@
 use crate::engine::world::Event;
-use crate::subjects::release_pin::fixture::{self, pin, unready};
+use crate::fixture::{self, pin, unready};
 use crate::tui::effect::{Answer, Effect};
 use crate::tui::screens::history::tests::{answer, opened, press, shop};
 use crate::tui::snapshot_test::SnapshotTest;

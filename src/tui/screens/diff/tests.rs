@@ -4,7 +4,7 @@ use super::view::{change, hidden};
 use super::*;
 use crate::engine::diff::{Options, WHOLE, diff};
 use crate::engine::world::Event as Watched;
-use crate::subjects::release_pin::fixture::{self, at, now, pin, world};
+use crate::fixture::{self, at, now, pin, world};
 use crate::text;
 use crate::tui::effect::Half;
 use crate::tui::model::{self, Model};

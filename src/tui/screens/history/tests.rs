@@ -5,7 +5,7 @@ use crate::api::bowline::audit::{Action as Done, ContentRef};
 use crate::api::hold::Hold;
 use crate::engine::revisions::{Cause, Missing, Reason, State};
 use crate::engine::world::{Event, World};
-use crate::subjects::release_pin::fixture::{self, at, pin, release, world};
+use crate::fixture::{self, at, pin, release, world};
 use crate::tui::effect::Effect;
 use crate::tui::keymap;
 use crate::tui::model;

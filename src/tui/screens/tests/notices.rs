@@ -1,6 +1,6 @@
 //! Messages, sort arrows, marks and ASCII mode on every screen.
 
-use crate::subjects::release_pin::fixture::at;
+use crate::fixture::at;
 use crate::tui::effect::Answer;
 use crate::tui::model::{Event, Level};
 use crate::tui::pen;

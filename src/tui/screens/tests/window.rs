@@ -1,7 +1,7 @@
 //! The window of the matrix: it scrolls only when the cursor would leave it.
 
 use crate::engine::world::Event;
-use crate::subjects::release_pin::fixture::{self, pin, release};
+use crate::fixture::{self, pin, release};
 use crate::tui::snapshot_test::SnapshotTest;
 
 /// A hundred components, `c00` to `c99`.

@@ -1,7 +1,7 @@
 //! Workloads in the matrix: a cluster shows them without any object of bowline.
 
 use super::ordered;
-use crate::subjects::workload::fixture::deployment;
+use crate::fixture::deployment;
 use crate::tui::snapshot_test::SnapshotTest;
 
 fn cluster() -> SnapshotTest {
