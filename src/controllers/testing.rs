@@ -192,9 +192,7 @@ impl Shop {
     pub(super) async fn empty() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("store.db");
-        let embedded = Embedded::open(&file, "ana", crate::api::store_setup())
-            .await
-            .unwrap();
+        let embedded = crate::fixture::store::open(&file, "ana").await;
         Self {
             client: embedded.client("default"),
             embedded,

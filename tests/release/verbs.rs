@@ -404,9 +404,7 @@ fn git_story(user: &User<'_>) {
 async fn on_the_embedded_target() {
     let home = tempfile::tempdir().unwrap();
     let store = home.path().join("store.db");
-    let embedded = kube_embedded::Embedded::open(&store, "ana", bowline::api::store_setup())
-        .await
-        .unwrap();
+    let embedded = bowline::fixture::store::open(&store, "ana").await;
     fill(&embedded.client("default")).await;
     drop(embedded);
     // No controllers run, so only the test changes objects.

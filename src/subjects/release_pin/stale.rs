@@ -487,15 +487,14 @@ mod tests {
             (
                 "the environment",
                 |world| {
-                    let environment = json!({
-                        "apiVersion": "openchoreo.dev/v1alpha1", "kind": "Environment",
-                        "metadata": {"name": "staging", "namespace": "shop", "managedFields": [
+                    let edited = json!({
+                        "metadata": {"managedFields": [
                             {"manager": "kubectl-edit", "time": "2026-11-17T13:59:00Z", "fieldsV1": {"f:spec": {}}},
                         ]},
-                        "spec": {"dataPlaneRef": {"name": "d"}, "namespace": "staging", "isProduction": true},
+                        "spec": {"isProduction": true},
                     });
-                    world
-                        .environments(Event::Applied(serde_json::from_value(environment).unwrap()));
+                    let environment = stored(fixture::environment("staging"));
+                    world.environments(Event::Applied(fixture::with(environment, edited)));
                 },
                 &[
                     "environment staging changed with kubectl-edit at 2026-11-17T13:59:00Z: isProduction is true, was false",

@@ -117,6 +117,7 @@ impl Story {
         let store = directory.path().join("shop.db");
         let lock = std::fs::File::create(controller_status::lock_file(&store)).unwrap();
         lock.lock().unwrap();
+        fixture::store::place(&store);
         let environment = Environment {
             user: "ana".to_owned(),
             ..Environment::default()

@@ -13,6 +13,7 @@ use super::Story;
 use super::shop::{SHOP, fill};
 use crate::api::{Release, ReleasePin};
 use crate::connect::{self, Environment, Options, StoreFile};
+use crate::fixture;
 
 /// The work tree of a story, and its bare upstream repository.
 struct Work {
@@ -90,9 +91,10 @@ impl Work {
 
 /// Returns the releases and ReleasePins of the shop, as files.
 async fn objects(home: &Path) -> Vec<(String, String)> {
-    let store = StoreFile::At(home.join("filled.db"));
+    let store = home.join("filled.db");
+    fixture::store::place(&store);
     let options = Options {
-        embedded: Some(store),
+        embedded: Some(StoreFile::At(store)),
         ..Options::default()
     };
     let environment = Environment {

@@ -222,13 +222,7 @@ proptest! {
 #[tokio::test]
 async fn a_feed_follows_a_server() {
     let folder = tempfile::tempdir().unwrap();
-    let embedded = Embedded::open(
-        &folder.path().join("store.db"),
-        "ana",
-        crate::api::store_setup(),
-    )
-    .await
-    .unwrap();
+    let embedded = crate::fixture::store::open(&folder.path().join("store.db"), "ana").await;
     let client = embedded.client("shop");
     let mut feed = crate::subjects::watch(&client, None);
     let mut touched = Box::pin(feed.touched());
@@ -292,13 +286,7 @@ fn without_discovery(embedded: &Embedded) -> kube::Client {
 #[tokio::test]
 async fn a_kind_that_the_server_does_not_have_is_absent_until_it_is_installed() {
     let folder = tempfile::tempdir().unwrap();
-    let embedded = Embedded::open(
-        &folder.path().join("store.db"),
-        "ana",
-        crate::api::store_setup(),
-    )
-    .await
-    .unwrap();
+    let embedded = crate::fixture::store::open(&folder.path().join("store.db"), "ana").await;
     let client = embedded.client("shop");
     for (client, gone) in [
         (client.clone(), &READ_BY_GC[..]),

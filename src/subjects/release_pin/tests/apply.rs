@@ -60,13 +60,7 @@ spec: {image: shop/cart}
 impl Shop {
     async fn open() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let embedded = Embedded::open(
-            &folder.path().join("store.db"),
-            "ana",
-            crate::api::store_setup(),
-        )
-        .await
-        .unwrap();
+        let embedded = crate::fixture::store::open(&folder.path().join("store.db"), "ana").await;
         let client = embedded.client("default");
         let post = PostParams::default();
         let mut definitions = Catalog::from_texts([("shop", DEFINITIONS)])
