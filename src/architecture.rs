@@ -21,6 +21,7 @@ const LAYERS: &[&[&str]] = &[
     &["engine"],
     &["subjects"],
     &["controllers"],
+    &["fixture"],
     &["cli", "tui"],
     // Roots of packages: they only name the modules.
     &["core", "main", "lib", "architecture", "texts"],
@@ -104,7 +105,7 @@ fn violations(module: &str, source: &str) -> Vec<String> {
     };
     named(source)
         .into_iter()
-        .filter(|other| other != module)
+        .filter(|other| other != module && other != "fixture")
         .filter_map(|other| match layer(&other) {
             Some(theirs) if theirs < own => None,
             Some(_) => Some(format!("{module} must not know {other}")),
@@ -135,6 +136,22 @@ fn no_arrow_points_up() {
 }
 
 #[test]
+fn only_tests_and_the_demo_use_fixtures() {
+    let code = cycles::without_test_code(cycles::read());
+    assert!(code.len() > 10, "the sources were not found");
+    let users = code
+        .iter()
+        .filter(|(_, code)| named(code).contains("fixture"));
+    let users: Vec<_> = users.map(|(module, _)| module.join("::")).collect();
+    let wrong = users.iter().filter(|user| {
+        ["architecture", "fixture", "cli::demo"]
+            .iter()
+            .all(|allowed| !user.starts_with(allowed))
+    });
+    assert_eq!(wrong.collect::<Vec<_>>(), [""; 0]);
+}
+
+#[test]
 fn arrows_are_seen_however_they_are_written() {
     for (module, source, expected) in [
         ("api", "use crate::text;", 0),
@@ -144,6 +161,7 @@ fn arrows_are_seen_however_they_are_written() {
         ("api", "use crate::{\n    text,\n    cli::error,\n};", 1),
         ("api", "fn f() { crate::connect::connect() }", 1),
         ("text", "use crate::git;", 1),
+        ("text", "use crate::fixture;", 0),
         ("cli", "use crate::tui;", 1),
         ("connect", "use crate::{gitops, api};", 0),
         ("gitops", "pub(crate) fn f() {}", 0),

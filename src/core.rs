@@ -4,6 +4,7 @@ pub mod api;
 pub mod child;
 pub mod connect;
 pub mod engine;
+pub mod fixture;
 pub mod git;
 pub mod gitops;
 pub mod render;

@@ -7,6 +7,7 @@
 //! |--------------|----------------|
 //! | [`cli`]      | the verbs: all code that reads arguments or prints |
 //! | [`tui`]      | the terminal UI |
+//! | [`fixture`]  | objects, read models and stores for tests, benchmarks and the demo |
 //! | [`controllers`] | reconcile loops: from a ReleasePin to running resources |
 //! | [`subjects`] | a folder per kind that has revisions: rows, rules, actions |
 //! | [`engine`]   | the parts that all subjects share: the read model, the diff |
@@ -32,6 +33,6 @@ mod texts;
 pub use bowline_cli as cli;
 pub use bowline_controllers as controllers;
 pub use bowline_core::{
-    api, child, connect, engine, git, gitops, render, resolve, small_file, subjects, text,
+    api, child, connect, engine, fixture, git, gitops, render, resolve, small_file, subjects, text,
 };
 pub use bowline_tui as tui;

@@ -205,10 +205,10 @@ const KNOWN: &[Known] = &[
 /// The children of one folder, each with the children that it depends on.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// The source text of every module, by module path.
-type Sources = BTreeMap<Segments, String>;
+/// All sources, by the path of their module.
+pub(super) type Sources = BTreeMap<Segments, String>;
 
-fn read() -> Sources {
+pub(super) fn read() -> Sources {
     let read = super::program().into_iter().map(|(file, source)| {
         let file = file.with_extension("");
         let mut module: Segments = file
@@ -222,7 +222,7 @@ fn read() -> Sources {
 }
 
 /// Removes the comments and the code of tests.
-fn without_test_code(sources: Sources) -> Sources {
+pub(super) fn without_test_code(sources: Sources) -> Sources {
     let mut tests: BTreeSet<Segments> = BTreeSet::new();
     let mut code: Sources = BTreeMap::new();
     for (module, source) in sources {

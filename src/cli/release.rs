@@ -490,7 +490,7 @@ fn row(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subjects::release_pin::fixture::{labelled, now, release};
+    use crate::fixture::{labelled, now, release};
 
     #[test]
     fn a_release_is_in_use_only_while_a_release_pin_names_it() {

@@ -637,7 +637,7 @@ impl Shown {
 mod tests {
     use super::*;
     use crate::engine::world::Event;
-    use crate::subjects::release_pin::fixture::{self, held, now, pin, release};
+    use crate::fixture::{self, held, now, pin, release};
 
     #[test]
     fn an_active_hold_hides_the_expired_ones() {

@@ -26,6 +26,8 @@ pub mod table;
 mod testing;
 
 // `crate::engine` is the engine in every package.
+#[cfg(test)]
+use bowline_core::fixture;
 use bowline_core::{api, connect, engine, render, resolve, subjects, text};
 
 use std::sync::{Arc, OnceLock};

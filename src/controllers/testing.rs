@@ -7,9 +7,9 @@ use std::time::Duration;
 use futures::FutureExt;
 use http::{Method, Request, Response};
 use jiff::Timestamp;
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::client::Body;
-use kube::core::{GroupVersionKind, NamespaceResourceScope};
+use kube::core::NamespaceResourceScope;
 use kube::runtime::wait::await_condition;
 use kube::{Client, Resource, ResourceExt};
 use kube_embedded::{Embedded, User};
@@ -22,10 +22,9 @@ use tower::Service;
 use super::Context;
 use super::metrics::Metrics;
 use crate::api::hold::Hold;
-use crate::api::{Release, ReleasePin, RenderedRelease, labels, names};
+use crate::api::{Release, ReleasePin, RenderedRelease, names};
+use crate::fixture;
 use crate::resolve::git::{Allowed, Git, Settings};
-use crate::subjects::release_pin::actions::release::{Source, release};
-use crate::subjects::release_pin::catalog::Catalog;
 
 /// The time limit for one event; a test that waits longer has failed.
 const HANG: Duration = Duration::from_secs(30);
@@ -192,9 +191,7 @@ impl Shop {
     pub(super) async fn empty() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("store.db");
-        let embedded = Embedded::open(&file, "ana", crate::api::store_setup())
-            .await
-            .unwrap();
+        let embedded = fixture::store::open(&file, "ana").await;
         Self {
             client: embedded.client("default"),
             embedded,
@@ -257,13 +254,9 @@ impl Shop {
 
     /// Applies documents as kubectl does.
     pub(super) async fn apply(&self, documents: &str) {
-        for document in bounded_yaml::documents("test", documents).unwrap() {
-            let object: DynamicObject = serde_json::from_value(document.value).unwrap();
-            let kind = GroupVersionKind::try_from(object.types.as_ref().unwrap()).unwrap();
-            let mut resource = ApiResource::from_gvk(&kind);
-            if kind.kind == "EnvSettings" {
-                resource.plural = "envsettings".to_owned();
-            }
+        for document in fixture::documents_of(documents) {
+            let object: DynamicObject = fixture::parse(document);
+            let resource = fixture::resource_of(&object);
             let api: Api<DynamicObject> =
                 Api::default_namespaced_with(self.client.clone(), &resource);
             let kubectl = PatchParams::apply("kubectl").force();
@@ -300,11 +293,8 @@ impl Shop {
         holds: Vec<Hold>,
     ) -> ReleasePin {
         let name = names::pin("cart", environment);
-        let pin = json!({
-            "apiVersion": "openchoreo.dev/v1alpha1", "kind": "ReleasePin",
-            "metadata": {"name": name, "labels": {labels::COMPONENT: "cart", labels::ENVIRONMENT: environment}},
-            "spec": {"component": "cart", "environment": environment, "releaseRef": {"name": release}, "holds": holds},
-        });
+        let mut pin = fixture::new_pin("cart", environment, release);
+        pin.spec.holds = holds;
         let kubectl = PatchParams::apply("kubectl").force();
         let pins = self.api::<ReleasePin>();
         pins.patch(&name, &kubectl, &Patch::Apply(&pin))
@@ -387,10 +377,7 @@ impl Shop {
 
 /// Returns a release of cart, as bowline creates it. Its name contains the version.
 pub(super) fn release_of(version: &str) -> Release {
-    let catalog = Catalog::from_texts([("definitions", DEFINITIONS)]).unwrap();
-    let mut definitions = catalog.definitions("cart").unwrap();
-    definitions.workload.spec.image = Some(format!("shop/cart:{version}"));
-    release(&definitions, Some(version), &Source::Embedded)
+    fixture::release_of(DEFINITIONS, "cart", version)
 }
 
 /// Returns the reason of a condition of a ReleasePin.

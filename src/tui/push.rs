@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_repository_without_objects_says_so_and_what_to_do() {
-        let mut still = SnapshotTest::of(crate::subjects::release_pin::fixture::world());
+        let mut still = SnapshotTest::of(crate::fixture::world());
         still.model.target_info.repository = Some(RepositoryInfo {
             directory: "/src/deploy".to_owned(),
             ..RepositoryInfo::default()

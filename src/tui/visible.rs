@@ -122,9 +122,9 @@ fn reads_the_world(screen: &Screen) -> bool {
 mod tests {
     use super::*;
     use crate::engine::world::Event as Told;
+    use crate::fixture::{self, held, key, pin, release, unready};
     use crate::model::Event;
     use crate::snapshot_test::SnapshotTest;
-    use crate::subjects::release_pin::fixture::{self, held, key, pin, release, unready};
 
     /// Creates a hundred components. Only the first ones are visible.
     fn many() -> SnapshotTest {

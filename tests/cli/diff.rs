@@ -7,7 +7,6 @@ use std::process::Command;
 use bowline::api::Release;
 use bowline::engine::controller_status;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
-use kube_embedded::Embedded;
 use serde_json::{Value, json};
 
 use super::run;
@@ -74,9 +73,7 @@ impl Shop {
     fn collect(&self, name: &str) {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
-            let store = Embedded::open(&self.store, "gc", bowline::api::store_setup())
-                .await
-                .unwrap();
+            let store = bowline::fixture::store::open(&self.store, "gc").await;
             let releases: Api<Release> = Api::namespaced(store.client("default"), "default");
             let unclaimed = json!({"metadata": {"labels": {"bowline.dev/pinned": null}}});
             let patch = Patch::Merge(&unclaimed);

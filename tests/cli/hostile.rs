@@ -17,7 +17,6 @@ use hyper_util::rt::TokioIo;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
 use kube::client::Body;
-use kube_embedded::Embedded;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -178,9 +177,7 @@ fn names_of_a_hostile_server_steer_no_output() {
     fill(&small);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let address = runtime.block_on(async {
-        let store = Embedded::open(&small.store, "ana", bowline::api::store_setup())
-            .await
-            .unwrap();
+        let store = bowline::fixture::store::open(&small.store, "ana").await;
         fail(&store.client("default")).await;
         serve(store.client("default")).await
     });

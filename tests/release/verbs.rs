@@ -403,9 +403,7 @@ fn git_story(user: &User<'_>) {
 async fn on_the_embedded_target() {
     let home = tempfile::tempdir().unwrap();
     let store = home.path().join("store.db");
-    let embedded = kube_embedded::Embedded::open(&store, "ana", bowline::api::store_setup())
-        .await
-        .unwrap();
+    let embedded = bowline::fixture::store::open(&store, "ana").await;
     fill(&embedded.client("default")).await;
     drop(embedded);
     // The test holds the lock of the controllers, so that no controller changes objects.
@@ -429,7 +427,6 @@ async fn on_the_embedded_target() {
 #[tokio::test(flavor = "multi_thread")]
 async fn on_a_real_cluster() {
     let Some(cluster) = Cluster::start(Options::default()).await else {
-        println!("skipped: there are no programs for a cluster");
         return;
     };
     let client = cluster.client();

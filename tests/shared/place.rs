@@ -66,11 +66,7 @@ impl Target {
         let backing = match place {
             Place::Embedded => {
                 let file = home.path().join("store.db");
-                Backing::Embedded(
-                    Embedded::open(&file, ADMIN, bowline::api::store_setup())
-                        .await
-                        .unwrap(),
-                )
+                Backing::Embedded(bowline::fixture::store::open(&file, ADMIN).await)
             }
             Place::Cluster(cluster) => Backing::Cluster(cluster.clone()),
             Place::Repository => {

@@ -167,7 +167,7 @@ pub(crate) fn line(action: Action, change: &Change) -> String {
 mod tests {
     use super::*;
     use crate::api::hold::Hold;
-    use crate::subjects::release_pin::fixture;
+    use crate::fixture;
 
     #[test]
     fn the_plan_of_a_pin_shows_the_end_of_the_new_hold() {

@@ -24,8 +24,10 @@ struct Fixture {
 impl Fixture {
     async fn new() -> Fixture {
         let directory = tempfile::tempdir().unwrap();
+        let store = directory.path().join("bowline.db");
+        crate::fixture::store::place(&store);
         let options = Options {
-            embedded: Some(StoreFile::At(directory.path().join("bowline.db"))),
+            embedded: Some(StoreFile::At(store)),
             ..Options::default()
         };
         let environment = Environment {

@@ -20,13 +20,7 @@ struct Served {
 
 async fn served(token: Option<&str>) -> Served {
     let directory = tempfile::tempdir().unwrap();
-    let api = Embedded::open(
-        &directory.path().join("bowline.db"),
-        "ana",
-        crate::api::store_setup(),
-    )
-    .await
-    .unwrap();
+    let api = crate::fixture::store::open(&directory.path().join("bowline.db"), "ana").await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let gate = Gate::new(address, token).unwrap();

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use kube::CustomResourceExt;
 use kube::api::{Api, DeleteParams, PostParams};
 use kube::runtime::wait::await_condition;
-use kube_embedded::Embedded;
 use tokio::sync::{mpsc, oneshot};
 
 use super::*;
@@ -13,14 +12,9 @@ use crate::connect::{Deadlines, guard};
 use crate::resolve::git::{Git, Settings};
 
 async fn context(folder: &tempfile::TempDir) -> Arc<Context> {
-    let store = Embedded::open(
-        &folder.path().join("store.db"),
-        "ana",
-        crate::api::store_setup(),
-    )
-    .await;
+    let store = crate::fixture::store::open(&folder.path().join("store.db"), "ana").await;
     Arc::new(Context::new(
-        guard(store.unwrap(), "default", None, Deadlines::default()),
+        guard(store, "default", None, Deadlines::default()),
         None,
         Arc::new(jiff::Timestamp::now),
         Git::new(Settings::new(folder.path().join("git"))),

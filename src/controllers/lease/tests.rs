@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::api::{DeleteParams, ListParams};
-use kube_embedded::Embedded;
 
 use super::*;
 use crate::connect::{Deadlines, guard};
@@ -13,9 +12,7 @@ use crate::connect::{Deadlines, guard};
 const SECONDS: u16 = 2;
 
 async fn client(folder: &Path) -> Client {
-    let store = Embedded::open(&folder.join("store.db"), "ana", crate::api::store_setup())
-        .await
-        .unwrap();
+    let store = crate::fixture::store::open(&folder.join("store.db"), "ana").await;
     let deadlines = Deadlines::default();
     guard(store, labels::SYSTEM_NAMESPACE, None, deadlines)
 }

@@ -1,6 +1,5 @@
 //! The text that a scrape returns.
 
-use kube_embedded::Embedded;
 use serde_json::json;
 
 use super::*;
@@ -56,13 +55,8 @@ fn what_is_counted_is_told() {
 #[tokio::test]
 async fn what_is_stored_is_summed_when_somebody_asks() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Embedded::open(
-        &folder.path().join("store.db"),
-        "ana",
-        crate::api::store_setup(),
-    )
-    .await;
-    let client = guard(store.unwrap(), "default", None, Deadlines::default());
+    let store = crate::fixture::store::open(&folder.path().join("store.db"), "ana").await;
+    let client = guard(store, "default", None, Deadlines::default());
     let metrics = Metrics::default();
     metrics.reads_git(&Git::new(Settings::new(folder.path().join("git"))));
     assert_eq!(lines(&metrics.text(), "bowline_release"), [""; 0]);

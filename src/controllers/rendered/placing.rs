@@ -214,7 +214,6 @@ pub async fn by_name(state: &State, name: &str) -> Result<Arc<Plane>, String> {
 mod tests {
     use super::*;
     use crate::connect::{Connection, Environment, Options, Target};
-    use kube_embedded::Embedded;
 
     fn kubeconfig(token: &str) -> String {
         format!(
@@ -227,9 +226,7 @@ mod tests {
     async fn a_changed_kubeconfig_and_refused_credentials_make_another_client() {
         let home = tempfile::tempdir().unwrap();
         let store = home.path().join("store.db");
-        let embedded = Embedded::open(&store, "ana", crate::api::store_setup())
-            .await
-            .unwrap();
+        let embedded = crate::fixture::store::open(&store, "ana").await;
         let target = Target::Embedded { file: store };
         let connection = Connection::of(embedded.client("default"), target, "default");
         let file = home.path().join("config");

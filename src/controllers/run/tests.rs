@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, PostParams};
 use kube::runtime::watcher;
-use kube_embedded::Embedded;
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -61,13 +60,8 @@ async fn work(object: Arc<ConfigMap>, work: Arc<Work>) -> Result<Action, Broken>
 #[tokio::test]
 async fn what_fails_comes_again_and_holds_up_nobody() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Embedded::open(
-        &folder.path().join("store.db"),
-        "ana",
-        crate::api::store_setup(),
-    )
-    .await;
-    let client = guard(store.unwrap(), "default", None, Deadlines::default());
+    let store = crate::fixture::store::open(&folder.path().join("store.db"), "ana").await;
+    let client = guard(store, "default", None, Deadlines::default());
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let names: Vec<String> = (0..30).map(|n| format!("map-{n}")).collect();
     for name in names.iter().map(String::as_str).chain(["broken"]) {

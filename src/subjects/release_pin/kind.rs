@@ -12,7 +12,7 @@ use crate::engine::plan::Change;
 use crate::engine::subject::{Capability, HoldsIn, Kind, Numbering, dynamic};
 
 /// The path of the release name in a ReleasePin.
-pub(super) const RELEASE_REF: &[&str] = &["spec", "releaseRef", "name"];
+pub(crate) const RELEASE_REF: &[&str] = &["spec", "releaseRef", "name"];
 
 pub static KIND: Kind = Kind {
     name: RELEASE_PIN,

@@ -6,8 +6,6 @@ pub mod claim;
 pub mod collect;
 pub mod compare;
 pub mod facts;
-#[doc(hidden)]
-pub mod fixture;
 pub mod kind;
 pub mod ledger;
 mod lookups;

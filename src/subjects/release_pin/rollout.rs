@@ -138,7 +138,7 @@ mod tests {
     use crate::api::ReleasePin;
     use crate::engine::world::Key;
     use crate::engine::world::{Event, World};
-    use crate::subjects::release_pin::fixture::{key, outcomes, pin, unready, world};
+    use crate::fixture::{key, outcomes, pin, unready, world};
 
     /// Returns a read model with a ReleasePin that has this outcome as revision 2.
     fn told(outcome: serde_json::Value) -> World {

@@ -352,9 +352,9 @@ mod tests {
     use super::*;
     use crate::api::Release;
     use crate::engine::world::Event;
+    use crate::fixture::{self, now, outcomes, pipeline, release, stored, unready};
     use crate::subjects::release_pin::actions::promote::{self, Promote};
     use crate::subjects::release_pin::actions::{mark, rollback};
-    use crate::subjects::release_pin::fixture::{self, now, outcomes, pipeline, release, unready};
 
     fn asked() -> Asked {
         Asked {
@@ -476,7 +476,12 @@ mod tests {
             ),
             (
                 "the path",
-                |world| world.pipelines(Event::Applied(pipeline(&[("staging", "production")]))),
+                |world| {
+                    world.pipelines(Event::Applied(stored(pipeline(&[(
+                        "staging",
+                        "production",
+                    )]))))
+                },
                 &[
                     "the pipeline no longer has a path from development to staging: its DeploymentPipeline has the paths staging to production; it changed",
                 ],
@@ -484,15 +489,14 @@ mod tests {
             (
                 "the environment",
                 |world| {
-                    let environment = json!({
-                        "apiVersion": "openchoreo.dev/v1alpha1", "kind": "Environment",
-                        "metadata": {"name": "staging", "namespace": "shop", "managedFields": [
+                    let edited = json!({
+                        "metadata": {"managedFields": [
                             {"manager": "kubectl-edit", "time": "2026-11-17T13:59:00Z", "fieldsV1": {"f:spec": {}}},
                         ]},
-                        "spec": {"dataPlaneRef": {"name": "d"}, "namespace": "staging", "isProduction": true},
+                        "spec": {"isProduction": true},
                     });
-                    world
-                        .environments(Event::Applied(serde_json::from_value(environment).unwrap()));
+                    let environment = stored(fixture::environment("staging"));
+                    world.environments(Event::Applied(fixture::with(environment, edited)));
                 },
                 &[
                     "environment staging changed with kubectl-edit at 2026-11-17T13:59:00Z: isProduction is true, was false",
@@ -594,7 +598,7 @@ mod tests {
         };
         let plan = promote::plan(&world, &command, &asked()).unwrap();
         assert_eq!(of_plan(&world, &plan, None, now()), Vec::<String>::new());
-        let mut other = pipeline(&[]);
+        let mut other = stored(pipeline(&[]));
         other.metadata.name = Some("other".to_owned());
         world.pipelines(Event::Applied(other));
         let stale = of_plan(&world, &plan, None, now());

@@ -6,8 +6,6 @@
 
 mod abandoned;
 pub mod actions;
-#[doc(hidden)]
-pub mod fixture;
 pub mod kind;
 pub mod matrix;
 pub mod revisions;

@@ -185,7 +185,7 @@ fn plural(kind: &Kind) -> Source {
     }
 }
 
-pub(super) fn apply<K>(world: &mut World, event: Event<Raw<K>>, kind: &'static Kind, source: Source)
+pub(crate) fn apply<K>(world: &mut World, event: Event<Raw<K>>, kind: &'static Kind, source: Source)
 where
     K: Resource<DynamicType = ()>,
 {
@@ -272,7 +272,7 @@ where
     }
 }
 
-pub(super) fn apply_revision<K>(
+pub(crate) fn apply_revision<K>(
     world: &mut World,
     event: Event<Raw<K>>,
     source: Source,

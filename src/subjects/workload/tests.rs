@@ -5,11 +5,11 @@ use jiff::Timestamp;
 use kube_embedded::{Embedded, Objects, Setup};
 use serde_json::json;
 
-use super::fixture::{deployment, replica_set};
 use super::kind::DEPLOYMENT;
 use super::matrix;
 use crate::engine::audit::EntriesOf;
 use crate::engine::world::{Key, Source, World};
+use crate::fixture::{deployment, replica_set};
 use crate::subjects;
 use crate::subjects::release_pin::matrix::Health;
 

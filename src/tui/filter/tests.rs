@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::engine::world::{Event, World};
-use crate::subjects::release_pin::fixture::*;
+use crate::fixture::*;
 use crate::subjects::release_pin::matrix::Columns;
 
 fn fleet() -> World {

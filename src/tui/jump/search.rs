@@ -259,7 +259,7 @@ mod tests {
 
     use super::*;
     use crate::engine::world::Event;
-    use crate::subjects::release_pin::fixture::*;
+    use crate::fixture::*;
 
     fn fleet() -> World {
         let mut world = world();

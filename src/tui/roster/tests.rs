@@ -5,7 +5,7 @@ use super::*;
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Event, Source, World};
 use crate::filter::read;
-use crate::subjects::release_pin::fixture::*;
+use crate::fixture::*;
 
 fn touched(source: Source, name: &str, component: &str) -> Touched {
     Touched {

@@ -16,10 +16,10 @@ use std::time::Duration;
 use super::Screen;
 use crate::action::Action;
 use crate::effect::{Answer, Effect, Object};
+use crate::fixture::at;
 use crate::model::{Event, Level, Model};
 use crate::snapshot_test::SnapshotTest;
 use crate::subjects::release_pin::actions::rollback::Target;
-use crate::subjects::release_pin::fixture::at;
 use crate::subjects::release_pin::planner;
 use crate::subjects::service::Command;
 use crate::tasks::{Logged, Rolling, State, Task};
@@ -232,9 +232,7 @@ fn the_record_is_read_anew_when_a_pin_moved_and_not_too_often() {
         .answer(|_| Answer::Record(Ok(record(false))));
     let touched = || crate::engine::world::feed::Touched {
         source: crate::engine::world::Source::RELEASE_PINS,
-        key: Some(crate::subjects::release_pin::fixture::key(
-            "search-production",
-        )),
+        key: Some(crate::fixture::key("search-production")),
         component: Some("search".into()),
     };
     let asked = |still: &SnapshotTest| {
@@ -336,13 +334,13 @@ fn actions_work_on_what_a_list_has_selected() {
 #[test]
 fn a_list_follows_the_world() {
     let mut still = still().keys("g r").shows("20 releases");
-    let gone = crate::subjects::release_pin::fixture::release("cart", "v0.8.6", 1);
+    let gone = crate::fixture::release("cart", "v0.8.6", 1);
     still
         .world
         .releases(crate::engine::world::Event::Deleted(gone));
     let touched = crate::engine::world::feed::Touched {
         source: crate::engine::world::Source::RELEASES,
-        key: Some(crate::subjects::release_pin::fixture::key("cart-v0.8.6")),
+        key: Some(crate::fixture::key("cart-v0.8.6")),
         component: Some("cart".into()),
     };
     still.tell(Event::World(vec![touched])).shows("19 releases");
@@ -368,7 +366,7 @@ fn with_tasks(mut still: SnapshotTest) -> SnapshotTest {
         state,
     };
     let collect = Command::Collect(Default::default());
-    let pin = crate::subjects::release_pin::fixture::key("checkout-service-production");
+    let pin = crate::fixture::key("checkout-service-production");
     let rolling = State::Rolling(vec![Rolling::new(&pin, 2, "checkout-service-v1.2.3")]);
     still.model.tasks = vec![
         task(901, &collect, "13:10:00", State::Done("3 removed".into())),

@@ -12,7 +12,7 @@ async fn with_waste() -> Story {
     let mut story = Story::shop().await;
     let namespace = story.model.target_info.namespace.clone();
     for version in ["v4", "v5"] {
-        released(&story.client, &namespace, "cart", version).await;
+        released(&story.client, "cart", version).await;
     }
     retains(&story.client, json!({"keepReleases": 1, "minAge": "0"})).await;
     let newest = Key::new(&namespace, "cart-v5");

@@ -1,7 +1,7 @@
 //! Screens that only read: comparisons, revisions, and objects as text.
 
 use super::{Story, shop};
-use crate::subjects::release_pin::fixture::install_kinds;
+use crate::fixture::install_kinds;
 
 #[tokio::test]
 async fn a_place_is_compared_with_the_one_before_it() {
@@ -101,7 +101,7 @@ async fn the_matrix_appears_when_the_kinds_are_installed_elsewhere() {
         .shows("does not have the kind Release")
         .await;
     story.keys("esc");
-    install_kinds(&elsewhere.client).await;
+    install_kinds(&elsewhere.client).await.unwrap();
     story.shows("nothing is deployed in namespace").await;
     shop::fill(&elsewhere).await;
     story.shows("ledger").await;

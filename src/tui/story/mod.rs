@@ -46,8 +46,9 @@ use crate::connect::{self, Connection, DataPlanes, Environment, Options, StoreFi
 use crate::engine::controller_status;
 use crate::engine::world::World;
 use crate::engine::world::feed::Touched;
+use crate::fixture;
 use crate::resolve::git::{Git, Settings};
-use crate::subjects::release_pin::{READ_BY_GC, fixture};
+use crate::subjects::release_pin::READ_BY_GC;
 
 /// The time after which a waiting story fails.
 const HANG: Duration = Duration::from_secs(60);
@@ -95,7 +96,8 @@ impl Story {
     pub async fn without_kinds() -> Self {
         let (filling, environment, directory, lock) = Self::store();
         let connection = connect::connect(&filling, &environment).await.unwrap();
-        fixture::remove_kinds(&connection.client, &READ_BY_GC).await;
+        let removed = fixture::remove_kinds(&connection.client, &READ_BY_GC).await;
+        removed.unwrap();
         Self::begin(filling, environment, directory, Some(lock)).await
     }
 
@@ -117,6 +119,7 @@ impl Story {
         let store = directory.path().join("shop.db");
         let lock = std::fs::File::create(controller_status::lock_file(&store)).unwrap();
         lock.lock().unwrap();
+        fixture::store::place(&store);
         let environment = Environment {
             user: "ana".to_owned(),
             ..Environment::default()

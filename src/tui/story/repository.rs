@@ -10,9 +10,10 @@ use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
 
 use super::Story;
-use super::shop::{SHOP, fill};
+use super::shop::{fill, shop};
 use crate::api::{Release, ReleasePin};
 use crate::connect::{self, Environment, Options, StoreFile};
+use crate::fixture;
 
 /// The work tree of a story. Its upstream is a bare repository next to it.
 struct Work {
@@ -32,7 +33,7 @@ impl Work {
                 variable("PATH", std::env::var_os("PATH").unwrap()),
             ]),
         };
-        work.write("shop.yaml", SHOP);
+        work.write("shop.yaml", &shop());
         for (file, text) in objects(home).await {
             work.write(&file, &text);
         }
@@ -90,9 +91,10 @@ impl Work {
 
 /// Returns the releases and ReleasePins of the shop as (path, text).
 async fn objects(home: &Path) -> Vec<(String, String)> {
-    let store = StoreFile::At(home.join("filled.db"));
+    let store = home.join("filled.db");
+    fixture::store::place(&store);
     let options = Options {
-        embedded: Some(store),
+        embedded: Some(StoreFile::At(store)),
         ..Options::default()
     };
     let environment = Environment {
@@ -342,7 +344,7 @@ async fn commits_go_to_the_branch_that_was_named() {
 async fn marks_rollbacks_and_collections_are_commits_too() {
     let (mut story, work) = open(Options::default()).await;
     let retention = "spec:\n  retention: {keepReleases: 1, minAge: 0s}\n  promotionPaths:";
-    let shop = SHOP.replace("spec:\n  promotionPaths:", retention);
+    let shop = shop().replace("spec:\n  promotionPaths:", retention);
     work.write("shop.yaml", &shop);
     work.commit("keep less");
 

@@ -295,8 +295,7 @@ impl Walk {
                 let version = format!("v{}", 10 + self.ahead.as_secs() % 90);
                 let release = format!("{}-{version}", PLACES[at].0);
                 if let Ok(None) = releases.get_metadata_opt(&release).await {
-                    let namespace = &self.story.model.target_info.namespace;
-                    shop::released(&tom, namespace, PLACES[at].0, &version).await;
+                    shop::released(&tom, PLACES[at].0, &version).await;
                 }
             }
             Foreign::Marks(at) => {

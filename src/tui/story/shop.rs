@@ -1,107 +1,26 @@
 //! The data of most stories: a shop with two components in three environments. No controller fills
 //! it.
 
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
-use kube::core::GroupVersionKind;
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 
-use crate::api::{self, DeploymentPipeline, Release, ReleasePin, names};
+use crate::api::{DeploymentPipeline, ReleasePin, names};
 use crate::connect::Connection;
-use crate::subjects::release_pin::actions::release::{self, Source};
-use crate::subjects::release_pin::catalog::Catalog;
+use crate::fixture;
 
-/// The YAML objects that the shop contains at the start of a story.
-pub const SHOP: &str = "
-apiVersion: openchoreo.dev/v1alpha1
-kind: Component
-metadata: {name: cart}
-spec: {componentType: deployment/web, owner: {projectName: shop}}
----
-apiVersion: openchoreo.dev/v1alpha1
-kind: Component
-metadata: {name: ledger}
-spec: {componentType: deployment/web, owner: {projectName: shop}}
----
-apiVersion: openchoreo.dev/v1alpha1
-kind: ComponentTypeDefinition
-metadata: {name: web}
-spec:
-  workloadType: deployment
-  resources:
-    - id: config
-      template:
-        apiVersion: v1
-        kind: ConfigMap
-        metadata: {name: \"${metadata.name}\"}
-        data: {image: \"${workload.image}\"}
----
-apiVersion: openchoreo.dev/v1alpha1
-kind: Workload
-metadata: {name: cart}
-spec: {image: shop/cart:v1}
----
-apiVersion: openchoreo.dev/v1alpha1
-kind: Workload
-metadata: {name: ledger}
-spec: {image: shop/ledger:v1}
----
-apiVersion: openchoreo.dev/v1alpha1
-kind: DataPlane
-metadata: {name: here}
-spec: {embedded: {}}
----
-apiVersion: openchoreo.dev/v1alpha1
-kind: Environment
-metadata: {name: dev}
-spec: {dataPlaneRef: {name: here}, namespace: shop-dev}
----
-apiVersion: openchoreo.dev/v1alpha1
-kind: Environment
-metadata: {name: staging}
-spec: {dataPlaneRef: {name: here}, namespace: shop-staging}
----
-apiVersion: openchoreo.dev/v1alpha1
-kind: Environment
-metadata: {name: prod}
-spec: {dataPlaneRef: {name: here}, namespace: shop-prod, isProduction: true}
----
-apiVersion: openchoreo.dev/v1alpha1
-kind: DeploymentPipeline
-metadata: {name: default}
-spec:
-  promotionPaths:
-    - sourceEnvironmentRef: {name: dev}
-      targetEnvironmentRefs: [{name: staging}]
-    - sourceEnvironmentRef: {name: staging}
-      targetEnvironmentRefs: [{name: prod}]
-";
+/// Returns the objects of the shop at the start of a story.
+pub fn shop() -> String {
+    fixture::shop(&["cart", "ledger"])
+}
 
 /// Writes the objects of the shop into a store.
 pub async fn fill(connection: &Connection) {
     let client = &connection.client;
-    let kinds: Vec<ApiResource> = api::crds()
-        .iter()
-        .flat_map(|crd| {
-            let names = &crd.spec.names;
-            crd.spec.versions.iter().map(|version| {
-                let kind = GroupVersionKind::gvk(&crd.spec.group, &version.name, &names.kind);
-                ApiResource::from_gvk_with_plural(&kind, &names.plural)
-            })
-        })
-        .collect();
-    for document in bounded_yaml::documents("shop", SHOP).unwrap() {
-        let object: DynamicObject = serde_json::from_value(document.value).unwrap();
-        let types = object.types.clone().unwrap();
-        let kind = kinds
-            .iter()
-            .find(|kind| kind.kind == types.kind && kind.api_version == types.api_version);
-        let api: Api<DynamicObject> = Api::default_namespaced_with(client.clone(), kind.unwrap());
-        api.create(&PostParams::default(), &object).await.unwrap();
-    }
+    fixture::create_all(client, &shop()).await;
     for (component, versions) in [("cart", &["v1", "v2", "v3"][..]), ("ledger", &["v1"])] {
         for version in versions {
-            released(client, &connection.namespace, component, version).await;
+            released(client, component, version).await;
         }
     }
     for (component, environment, history) in [
@@ -116,17 +35,10 @@ pub async fn fill(connection: &Connection) {
     }
 }
 
-/// Creates a release of a component with an image of this version.
-pub async fn released(client: &Client, namespace: &str, component: &str, version: &str) {
-    let catalog = Catalog::fetch(client, namespace, component).await.unwrap();
-    let mut definitions = catalog.definitions(component).unwrap();
-    definitions.workload.spec.image = Some(format!("shop/{component}:{version}"));
-    let made = release::release(&definitions, Some(version), &Source::Embedded);
-    let releases: Api<Release> = Api::default_namespaced(client.clone());
-    releases
-        .create(&PostParams::default(), &made)
-        .await
-        .unwrap();
+/// Creates a release of a component.
+pub async fn released(client: &Client, component: &str, version: &str) {
+    let made = fixture::new_release(component, version);
+    fixture::create(client, &made).await.unwrap();
 }
 
 /// Sets the retention of the DeploymentPipeline.
@@ -148,14 +60,7 @@ pub async fn pinned(client: &Client, component: &str, environment: &str, history
         let release = format!("{component}-{version}");
         let generation = match minute {
             0 => {
-                let pin: ReleasePin = serde_json::from_value(json!({
-                    "apiVersion": "openchoreo.dev/v1alpha1", "kind": "ReleasePin",
-                    "metadata": {"name": name, "labels": {
-                        "openchoreo.dev/component": component, "openchoreo.dev/environment": environment,
-                    }},
-                    "spec": {"component": component, "environment": environment, "releaseRef": {"name": release}},
-                }))
-                .unwrap();
+                let pin = fixture::new_pin(component, environment, &release);
                 pins.create(&PostParams::default(), &pin)
                     .await
                     .unwrap()
@@ -175,9 +80,8 @@ pub async fn pinned(client: &Client, component: &str, environment: &str, history
             let last: &mut serde_json::Value = last;
             last["until"] = json!(since);
         }
-        outcomes.push(json!({
-            "generation": generation, "release": release, "since": since, "healthy": true,
-        }));
+        let generation = generation.unwrap_or_default();
+        outcomes.push(fixture::outcome(generation, &release, &since));
     }
     settled(client, component, environment, json!(outcomes)).await;
 }
@@ -193,13 +97,9 @@ pub async fn settled(
     let name = names::pin(component, environment);
     let pin = pins.get(&name).await.unwrap();
     let generation = pin.metadata.generation;
-    let mut status = json!({
-        "appliedRelease": pin.spec.release_ref.name, "observedGeneration": generation,
-        "conditions": [{
-            "type": "Ready", "status": "True", "reason": "ReconcileSuccess", "message": "everything is healthy",
-            "lastTransitionTime": "2026-01-06T12:30:00Z", "observedGeneration": generation,
-        }],
-    });
+    let release = &pin.spec.release_ref.name;
+    let generation = generation.unwrap_or_default();
+    let mut status = fixture::ready(release, generation, "2026-01-06T12:30:00Z");
     if outcomes.is_array() {
         status["outcomes"] = outcomes;
     }

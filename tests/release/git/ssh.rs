@@ -23,6 +23,10 @@ fn program(name: &str) -> Option<PathBuf> {
     .find(|path| path.exists())
 }
 
+fn skip(why: &str) {
+    crate::cluster::missing::skip("the tests over ssh", why);
+}
+
 pub struct Sshd {
     process: Child,
     port: u16,
@@ -37,7 +41,7 @@ impl Sshd {
         let (Some(sshd), Some(_), Some(keygen)) =
             (program("sshd"), program("ssh"), program("ssh-keygen"))
         else {
-            println!("SKIPPED: there is no sshd, ssh or ssh-keygen here");
+            skip("there is no sshd, ssh or ssh-keygen here");
             return None;
         };
         let directory = place.path("ssh");
@@ -97,7 +101,7 @@ impl Sshd {
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             if process.try_wait().unwrap().is_some() {
                 let log = std::fs::read_to_string(directory.join("log")).unwrap();
-                println!("SKIPPED: sshd does not start: {log}");
+                skip(&format!("sshd does not start: {log}"));
                 return None;
             }
             std::thread::yield_now();

@@ -1,16 +1,13 @@
 //! Tests of `uninstall` with the Lease of a controller, on an embedded API.
 
 use kube::api::{ObjectMeta, PostParams};
-use kube_embedded::Embedded;
 
 use super::*;
 use crate::connect::{Deadlines, guard};
 
 /// Returns a client of a store where a controller holds the Lease for a number of seconds.
 async fn held(folder: &std::path::Path, seconds: i32) -> Client {
-    let store = Embedded::open(&folder.join("store.db"), "ana", crate::api::store_setup())
-        .await
-        .unwrap();
+    let store = crate::fixture::store::open(&folder.join("store.db"), "ana").await;
     let client = guard(store, labels::SYSTEM_NAMESPACE, None, Deadlines::default());
     let metadata = |name: &str| ObjectMeta {
         name: Some(name.to_owned()),

@@ -61,13 +61,7 @@ pub struct Plane {
 impl Plane {
     pub async fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
-        let store = Embedded::open(
-            &home.path().join("store.db"),
-            "admin",
-            crate::api::store_setup(),
-        )
-        .await
-        .unwrap();
+        let store = crate::fixture::store::open(&home.path().join("store.db"), "admin").await;
         let pass: Rule = Arc::new(|_, _| Fate::Pass);
         Self {
             store,

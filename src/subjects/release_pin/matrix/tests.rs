@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::engine::world::Event;
-use crate::subjects::release_pin::fixture::*;
+use crate::fixture::*;
 
 fn fleet() -> World {
     let mut world = world();
@@ -39,10 +39,10 @@ fn columns_follow_the_pipeline_and_end_with_the_rest() {
         [] as [Arc<str>; 0]
     );
     // The order of a pipeline with a cycle is undefined, so it is a fault.
-    world.pipelines(Event::Applied(pipeline(&[
+    world.pipelines(Event::Applied(stored(pipeline(&[
         ("staging", "production"),
         ("production", "staging"),
-    ])));
+    ]))));
     let columns = Columns::of(&world, Some("shop"));
     let names: Vec<&str> = columns.names().iter().map(|name| &**name).collect();
     assert_eq!(names, ["development", "production", "staging", "attic"]);
@@ -59,7 +59,7 @@ fn columns_follow_the_pipeline_and_end_with_the_rest() {
 fn a_second_pipeline_is_a_fault_that_leaves_the_columns() {
     let mut world = world();
     let before = Columns::of(&world, Some("shop"));
-    let mut other = pipeline(&[("production", "development")]);
+    let mut other = stored(pipeline(&[("production", "development")]));
     other.metadata.name = Some("other".to_owned());
     world.pipelines(Event::Applied(other.clone()));
     let columns = Columns::of(&world, Some("shop"));

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::engine::world::Event;
-use crate::subjects::release_pin::fixture::*;
+use crate::fixture::*;
 use crate::subjects::release_pin::matrix::Health;
 
 /// Returns an audit entry of a ReleasePin. If `environment` is None, returns an entry about the releases of a

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::engine::world::Event;
-use crate::subjects::release_pin::fixture::*;
+use crate::fixture::*;
 use crate::subjects::release_pin::past::tests::entry;
 
 fn told(suspects: &[Suspect]) -> Vec<String> {

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::*;
 use crate::engine::world::Freshness;
 use crate::engine::world::feed;
-use crate::subjects::release_pin::fixture::{install_kinds, remove_kinds};
+use crate::fixture::{self, install_kinds, key, remove_kinds, stored, with};
 
 const NOW: &str = "2026-01-06T00:00:00Z";
 
@@ -20,32 +20,22 @@ fn now() -> Timestamp {
 }
 
 fn pin(name: &str, component: &str, environment: &str, release: &str) -> ReleasePin {
-    serde_json::from_value(json!({
-        "apiVersion": "openchoreo.dev/v1alpha1", "kind": "ReleasePin",
-        "metadata": {"name": name, "namespace": "shop", "uid": name, "generation": 1},
-        "spec": {"component": component, "environment": environment, "releaseRef": {"name": release}},
-    }))
-    .unwrap()
+    let pin = fixture::new_pin(component, environment, release);
+    stored(with(pin, json!({"metadata": {"name": name}})))
 }
 
 fn release(name: &str, component: Option<&str>, day: u8) -> PartialObjectMeta<Release> {
-    let labels = component.map(|component| json!({"openchoreo.dev/component": component}));
-    serde_json::from_value(json!({
-        "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
-        "metadata": {
-            "name": name, "namespace": "shop", "uid": name, "labels": labels,
-            "creationTimestamp": format!("2026-01-{day:02}T00:00:00Z"),
-            "annotations": {
-                "bowline.dev/size": "4711", "bowline.dev/version": "v1", "bowline.dev/images": "i",
-                "bowline.dev/content-hash": "abc",
-            },
-        },
-    }))
-    .unwrap()
-}
-
-fn key(name: &str) -> Key {
-    Key::new("shop", name)
+    let created = format!("2026-01-{day:02}T00:00:00Z");
+    let release = fixture::metadata(name, component.unwrap_or_default(), &created);
+    let annotations = json!({
+        "bowline.dev/size": "4711", "bowline.dev/version": "v1", "bowline.dev/images": "i",
+        "bowline.dev/content-hash": "abc",
+    });
+    let mut release = with(release, json!({"metadata": {"annotations": annotations}}));
+    if component.is_none() {
+        release.labels_mut().clear();
+    }
+    release
 }
 
 fn names<'w>(rows: impl Iterator<Item = &'w ReleaseRow>) -> Vec<String> {
@@ -222,13 +212,7 @@ proptest! {
 #[tokio::test]
 async fn a_feed_follows_a_server() {
     let folder = tempfile::tempdir().unwrap();
-    let embedded = Embedded::open(
-        &folder.path().join("store.db"),
-        "ana",
-        crate::api::store_setup(),
-    )
-    .await
-    .unwrap();
+    let embedded = fixture::store::open(&folder.path().join("store.db"), "ana").await;
     let client = embedded.client("shop");
     let mut feed = crate::subjects::watch(&client, None);
     let mut touched = Box::pin(feed.touched());
@@ -292,27 +276,21 @@ fn without_discovery(embedded: &Embedded) -> kube::Client {
 #[tokio::test]
 async fn a_kind_that_the_server_does_not_have_is_absent_until_it_is_installed() {
     let folder = tempfile::tempdir().unwrap();
-    let embedded = Embedded::open(
-        &folder.path().join("store.db"),
-        "ana",
-        crate::api::store_setup(),
-    )
-    .await
-    .unwrap();
+    let embedded = fixture::store::open(&folder.path().join("store.db"), "ana").await;
     let client = embedded.client("shop");
     for (client, gone) in [
         (client.clone(), &READ_BY_GC[..]),
         (client.clone(), &[Source::SNAPSHOTS]),
         (without_discovery(&embedded), &[Source::RELEASE_PINS]),
     ] {
-        remove_kinds(&client, gone).await;
+        remove_kinds(&client, gone).await.unwrap();
         let mut feed = crate::subjects::watch(&client, Some("shop"));
         feed.until(|world| world.are_known(&READ_BY_GC)).await;
         for source in READ_BY_GC {
             let is_gone = gone.contains(&source);
             assert_eq!(feed.world().is_absent(source), is_gone, "{source:?}");
         }
-        install_kinds(&client).await;
+        install_kinds(&client).await.unwrap();
         feed.until(World::is_live).await;
         assert_eq!(feed.world().absent_kinds(), [""; 0]);
     }

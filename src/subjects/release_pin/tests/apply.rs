@@ -21,10 +21,9 @@ use crate::engine::audit::{self, AuditWriter};
 use crate::engine::plan::{Asked, Fact, Plan};
 use crate::engine::subject::dynamic;
 use crate::engine::world::{Key, World};
+use crate::fixture;
 use crate::subjects::release_pin::actions::promote::{self, Promote};
-use crate::subjects::release_pin::actions::release::{Source, release};
 use crate::subjects::release_pin::actions::rollback::{self, Rollback, Target};
-use crate::subjects::release_pin::catalog::Catalog;
 use crate::subjects::release_pin::facts::{self, PinFact};
 use crate::subjects::release_pin::kind::{KIND, live};
 
@@ -40,55 +39,20 @@ struct Shop {
     _folder: tempfile::TempDir,
 }
 
-const DEFINITIONS: &str = "
-apiVersion: openchoreo.dev/v1alpha1
-kind: Component
-metadata: {name: cart}
-spec: {componentType: deployment/web}
----
-apiVersion: openchoreo.dev/v1alpha1
-kind: ComponentTypeDefinition
-metadata: {name: web}
-spec: {workloadType: deployment}
----
-apiVersion: openchoreo.dev/v1alpha1
-kind: Workload
-metadata: {name: cart}
-spec: {image: shop/cart}
-";
-
 impl Shop {
     async fn open() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let embedded = Embedded::open(
-            &folder.path().join("store.db"),
-            "ana",
-            crate::api::store_setup(),
-        )
-        .await
-        .unwrap();
+        let embedded = fixture::store::open(&folder.path().join("store.db"), "ana").await;
         let client = embedded.client("default");
-        let post = PostParams::default();
-        let mut definitions = Catalog::from_texts([("shop", DEFINITIONS)])
-            .unwrap()
-            .definitions("cart")
-            .unwrap();
-        let releases: Api<Release> = Api::default_namespaced(client.clone());
         for version in ["1", "2", "3"] {
-            definitions.workload.spec.image = Some(format!("shop/cart:{version}"));
-            let made = release(&definitions, Some(version), &Source::Embedded);
-            releases.create(&post, &made).await.unwrap();
+            made(&client, &fixture::new_release("cart", version)).await;
         }
-        let environments: Api<Environment> = Api::default_namespaced(client.clone());
         for name in ["dev", "prod"] {
-            let spec = json!({"dataPlaneRef": {"name": "d"}, "namespace": name});
-            let environment = Environment::new(name, serde_json::from_value(spec).unwrap());
-            environments.create(&post, &environment).await.unwrap();
+            let environment = fixture::environment(name);
+            let lenient = json!({"spec": {"isProduction": false}});
+            made(&client, &fixture::with(environment, lenient)).await;
         }
-        let pipelines: Api<DeploymentPipeline> = Api::default_namespaced(client.clone());
-        let path = json!({"promotionPaths": [{"sourceEnvironmentRef": {"name": "dev"}, "targetEnvironmentRefs": [{"name": "prod"}]}]});
-        let pipeline = DeploymentPipeline::new("default", serde_json::from_value(path).unwrap());
-        pipelines.create(&post, &pipeline).await.unwrap();
+        made(&client, &fixture::pipeline_through(&["dev", "prod"])).await;
         let shop = Self {
             embedded,
             client,
@@ -153,18 +117,11 @@ impl Shop {
     }
 
     async fn pin(&self, environment: &str, release: &str) {
-        let spec = json!({"component": "cart", "environment": environment, "releaseRef": {"name": release}});
-        let mut pin = ReleasePin::new(
-            &format!("cart-{environment}"),
-            serde_json::from_value(spec).unwrap(),
-        );
-        let own = pin.labels_mut();
-        own.insert(labels::COMPONENT.into(), "cart".into());
-        own.insert(labels::ENVIRONMENT.into(), environment.into());
-        self.pins()
-            .create(&PostParams::default(), &pin)
-            .await
-            .unwrap();
+        made(
+            &self.client,
+            &fixture::new_pin("cart", environment, release),
+        )
+        .await;
     }
 
     /// Plans to promote cart to prod.
@@ -187,6 +144,11 @@ impl Shop {
         };
         promote::plan(&feed.world(), &command, &asked).unwrap()
     }
+}
+
+/// Creates an object.
+async fn made(client: &Client, object: &impl serde::Serialize) {
+    fixture::create(client, object).await.unwrap();
 }
 
 #[tokio::test]

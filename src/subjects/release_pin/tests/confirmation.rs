@@ -3,7 +3,7 @@
 use crate::api::bowline::audit::Action;
 use crate::engine::confirmation::Confirmation;
 use crate::engine::plan::{Change, Plan};
-use crate::subjects::release_pin::fixture;
+use crate::fixture;
 
 /// Returns a change of a ReleasePin.
 fn moved(component: &str, environment: &str) -> Change {

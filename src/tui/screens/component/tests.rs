@@ -1,8 +1,8 @@
 use crate::effect::{Answer, Effect};
 use crate::engine::world::Event;
+use crate::fixture::{self, pin, unready};
 use crate::screens::history::tests::{answer, opened, press, shop};
 use crate::snapshot_test::SnapshotTest;
-use crate::subjects::release_pin::fixture::{self, pin, unready};
 
 #[test]
 fn golden_screens() {

@@ -5,11 +5,11 @@ use super::*;
 use crate::effect::Half;
 use crate::engine::diff::{Options, WHOLE, diff};
 use crate::engine::world::Event as Watched;
+use crate::fixture::{self, at, now, pin, world};
 use crate::model::{self, Model};
 use crate::screens::Screen;
 use crate::screens::history::tests::{press, shop, tell};
 use crate::snapshot_test::{LARGE_SIZES, LOOKS, SnapshotTest};
-use crate::subjects::release_pin::fixture::{self, at, now, pin, world};
 use crate::text;
 
 fn deployment(version: &str, pool: &str, replicas: u8) -> Value {

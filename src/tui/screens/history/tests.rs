@@ -6,10 +6,10 @@ use crate::api::hold::Hold;
 use crate::effect::Effect;
 use crate::engine::revisions::{Cause, Missing, Reason, State};
 use crate::engine::world::{Event, World};
+use crate::fixture::{self, at, pin, release, world};
 use crate::keymap;
 use crate::model;
 use crate::snapshot_test::SnapshotTest;
-use crate::subjects::release_pin::fixture::{self, at, pin, release, world};
 use crate::update::update;
 
 /// Creates the shop for the tests of screens. One component fails in production.

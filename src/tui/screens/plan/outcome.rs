@@ -248,7 +248,7 @@ pub(super) fn already(prepared: &PlannedCommand) -> &'static str {
 mod tests {
     use super::*;
     use crate::engine::plan::Plan;
-    use crate::subjects::release_pin::fixture;
+    use crate::fixture;
     use crate::subjects::release_pin::planner::ActionPlan;
 
     fn changed(applied: Applied) -> service::Outcome {

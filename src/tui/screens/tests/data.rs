@@ -12,9 +12,9 @@ use crate::engine::audit::{self, OnRelease, Recorder};
 use crate::engine::plan::Asked;
 use crate::engine::subject::dynamic;
 use crate::engine::world::{Event, World};
+use crate::fixture::{at, outcomes, pin, release, unready};
 use crate::snapshot_test::fleet;
 use crate::subjects::release_pin::actions::gc::{self, Gc};
-use crate::subjects::release_pin::fixture::{at, outcomes, pin, release, unready};
 use crate::subjects::release_pin::kind::KIND;
 use crate::subjects::service::PlannedCommand;
 

@@ -13,45 +13,53 @@ use crate::tasks::Target;
 use super::data::record;
 use super::{copied, still, with_tasks};
 
-/// Returns every screen with some content, by name.
-fn screens() -> Vec<(&'static str, SnapshotTest)> {
-    let audit = || {
-        still()
-            .keys("g a")
-            .answer(|_| Answer::Record(Ok(record(false))))
-    };
-    let described = still()
+/// A screen: its name, and the function that opens it with some content.
+type Opened = (&'static str, fn() -> SnapshotTest);
+
+const SCREENS: [Opened; 23] = [
+    ("matrix", still),
+    ("component", || opened("enter")),
+    ("revisions", || opened("g v")),
+    ("releases", || still().keys("g r")),
+    ("ReleasePins", || still().keys("g p")),
+    ("snapshots", || still().keys("g s")),
+    ("describe", described),
+    ("gc", || still().keys("g c")),
+    ("audit", audit),
+    ("entry", || audit().keys("enter")),
+    ("tasks", || with_tasks(still()).keys("g t")),
+    ("log", log),
+    ("contexts", || still().keys("g x")),
+    ("diff", || diff::tests::opened(diff::tests::compare())),
+    ("plan", || rolled_back(SnapshotTest::fleet().keys("R"))),
+    ("held", || refused(held())),
+    ("bad", || refused(bad())),
+    ("no pin", || refused(no_pin())),
+    ("no release", || refused(no_release())),
+    ("not first", || refused(not_first())),
+    ("not ready", || refused(unready())),
+    ("no last good", || refused(no_last_good())),
+    ("help", || still().keys("?")),
+];
+
+fn described() -> SnapshotTest {
+    still()
         .keys("g r enter")
-        .answer(|_| Answer::Described(Ok("kind: Release\n".to_owned())));
+        .answer(|_| Answer::Described(Ok("kind: Release\n".to_owned())))
+}
+
+fn audit() -> SnapshotTest {
+    still()
+        .keys("g a")
+        .answer(|_| Answer::Record(Ok(record(false))))
+}
+
+fn log() -> SnapshotTest {
     let mut log = with_tasks(still());
     for logged in &mut log.model.log {
         logged.aim(&Target::of(&log.model.target_info));
     }
-    vec![
-        ("matrix", still()),
-        ("component", opened("enter")),
-        ("revisions", opened("g v")),
-        ("releases", still().keys("g r")),
-        ("ReleasePins", still().keys("g p")),
-        ("snapshots", still().keys("g s")),
-        ("describe", described),
-        ("gc", still().keys("g c")),
-        ("audit", audit()),
-        ("entry", audit().keys("enter")),
-        ("tasks", with_tasks(still()).keys("g t")),
-        ("log", log.keys("g l")),
-        ("contexts", still().keys("g x")),
-        ("diff", diff::tests::opened(diff::tests::compare())),
-        ("plan", rolled_back(SnapshotTest::fleet().keys("R"))),
-        ("held", refused(held())),
-        ("bad", refused(bad())),
-        ("no pin", refused(no_pin())),
-        ("no release", refused(no_release())),
-        ("not first", refused(not_first())),
-        ("not ready", refused(unready())),
-        ("no last good", refused(no_last_good())),
-        ("help", still().keys("?")),
-    ]
+    log.keys("g l")
 }
 
 /// Opens the screen of a plan that this rule refuses.
@@ -180,7 +188,8 @@ fn the_key_that_a_refused_plan_names_plans_for_the_refused_cell() {
 
 #[test]
 fn a_copied_command_names_the_target_on_every_screen() {
-    for (name, still) in screens() {
+    for (name, open) in SCREENS {
+        let still = open();
         let modes = still.model.front().modes();
         let Some(keys) = still.model.look.keymap.keys_for(modes, Action::CopyCommand) else {
             assert_eq!(name, "help");
@@ -210,7 +219,8 @@ fn the_help_lists_the_key_of_the_columns_only_where_it_works() {
         listing.map(|(keys, ..)| keys).collect()
     };
     let mut idle = Vec::new();
-    for (name, still) in screens() {
+    for (name, open) in SCREENS {
+        let still = open();
         let keys = match still.model.front() {
             Screen::Plan(_) => None,
             _ => listed(&still).into_iter().next(),
@@ -270,8 +280,8 @@ fn named_keys(screen: &str) -> Vec<String> {
 fn every_key_that_a_message_names_is_one_of_the_keymap() {
     let mut found = 0;
     for keymap in ["default", "emacs"] {
-        for at in 0..screens().len() {
-            found += named_keys_work(keymap, at);
+        for screen in SCREENS {
+            found += named_keys_work(keymap, screen);
         }
     }
     assert!(found > 10, "{found}");
@@ -283,9 +293,8 @@ fn every_key_that_a_message_names_is_one_of_the_keymap() {
     quits.keys("ctrl-c").shows("ctrl-x k quits bowline");
 }
 
-/// Presses every key that a screen's messages name, and asserts that the key has an effect there.
-/// Returns the number of keys.
-fn named_keys_work(keymap: &str, at: usize) -> usize {
+/// Presses every key that the messages of a screen name: each must have an effect there. Returns their number.
+fn named_keys_work(keymap: &str, (name, opened): Opened) -> usize {
     let mut found = 0;
     let (filter, cancel) = match keymap {
         "emacs" => ("ctrl-s", "ctrl-g ctrl-c"),
@@ -295,15 +304,15 @@ fn named_keys_work(keymap: &str, at: usize) -> usize {
     // interrupt.
     let steps = ["", "f12", filter, cancel];
     let open = |count: usize| {
-        let (name, mut still) = screens().swap_remove(at);
+        let mut still = opened();
         still.model.look.keymap = Keymap::built_in(keymap).unwrap();
         for keys in steps.iter().take(count) {
             still = still.keys(keys);
         }
-        (name, still)
+        still
     };
     for count in 1..=steps.len() {
-        let (name, still) = open(count);
+        let still = open(count);
         if name == "help" && count > 1 {
             break;
         }
@@ -316,7 +325,7 @@ fn named_keys_work(keymap: &str, at: usize) -> usize {
             let Some(keys) = known.iter().find(is_bound) else {
                 panic!("{keymap} {name} {count}: {key} is not bound\n{screen}");
             };
-            let after = open(count).1.keys(keys).screen();
+            let after = open(count).keys(keys).screen();
             for idle in ["has no action here", "has no effect on this screen"] {
                 assert!(
                     !after.contains(idle),

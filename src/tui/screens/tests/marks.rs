@@ -5,8 +5,8 @@ use serde_json::json;
 use super::data::shop;
 use super::still;
 use crate::engine::world::Event;
+use crate::fixture::{self, pin};
 use crate::snapshot_test::SnapshotTest;
-use crate::subjects::release_pin::fixture::pin;
 
 #[test]
 fn a_hold_that_has_ended_is_shown_as_expired() {
@@ -39,7 +39,7 @@ fn what_is_marked_in_several_environments_is_not_taken_for_nothing() {
 #[test]
 fn a_promotion_with_two_pipelines_names_the_fault() {
     let mut still = super::still();
-    let mut other = crate::subjects::release_pin::fixture::pipeline(&[]);
+    let mut other = fixture::stored(fixture::pipeline(&[]));
     other.metadata.name = Some("other".to_owned());
     still
         .world

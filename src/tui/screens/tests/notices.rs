@@ -1,11 +1,11 @@
 //! Tests of notices, sort arrows, marks and ASCII mode on every screen.
 
 use crate::effect::Answer;
+use crate::fixture::at;
 use crate::model::{Event, Level};
 use crate::pen;
 use crate::screens::history::tests::opened;
 use crate::snapshot_test::{SIZES, SnapshotTest, rolled_back};
-use crate::subjects::release_pin::fixture::at;
 use crate::update::say;
 
 use super::data::{record, shop};

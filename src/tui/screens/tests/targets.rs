@@ -5,10 +5,10 @@ use super::{copied, still, with_tasks};
 use crate::connect::Address;
 use crate::effect::Effect;
 use crate::engine::world::Event as Told;
+use crate::fixture::{outcomes, pin, unready};
 use crate::model::{Event, TargetInfo};
 use crate::screens::Screen;
 use crate::snapshot_test::{SnapshotTest, rolled_back, target_info};
-use crate::subjects::release_pin::fixture::{outcomes, pin, unready};
 use crate::tasks::{Rolling, State};
 
 fn elsewhere() -> TargetInfo {
@@ -123,7 +123,7 @@ fn the_tasks_of_a_target_that_was_left_are_frozen() {
 #[test]
 fn a_recreated_pin_is_not_the_one_that_a_task_changed() {
     let mut still = with_tasks(still());
-    let key = crate::subjects::release_pin::fixture::key("checkout-service-production");
+    let key = crate::fixture::key("checkout-service-production");
     let mut rolling = Rolling::new(&key, 1, "checkout-service-v1.2.3");
     rolling.uid = Some("checkout-service-production".into());
     still.model.tasks[2].state = State::Rolling(vec![rolling]);
@@ -146,11 +146,11 @@ fn a_recreated_pin_is_not_the_one_that_a_task_changed() {
 #[test]
 fn a_screen_that_was_left_follows_the_read_model() {
     let mut still = still().keys("g r").shows("20 releases").keys("esc");
-    let gone = crate::subjects::release_pin::fixture::release("cart", "v0.8.6", 1);
+    let gone = crate::fixture::release("cart", "v0.8.6", 1);
     still.world.releases(Told::Deleted(gone));
     let touched = crate::engine::world::feed::Touched {
         source: crate::engine::world::Source::RELEASES,
-        key: Some(crate::subjects::release_pin::fixture::key("cart-v0.8.6")),
+        key: Some(crate::fixture::key("cart-v0.8.6")),
         component: Some("cart".into()),
     };
     still

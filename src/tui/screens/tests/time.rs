@@ -7,9 +7,9 @@ use super::still;
 use crate::effect::{Answer, Effect};
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Event as Told, Source};
+use crate::fixture::{at, key, outcomes, pin, pipeline, release, stored, unready};
 use crate::model::Event;
 use crate::snapshot_test::{LARGE_SIZES, LOOKS, SnapshotTest, promoted};
-use crate::subjects::release_pin::fixture::{at, key, outcomes, pin, pipeline, release, unready};
 
 fn since(line: &str) -> SnapshotTest {
     let line = format!("\"since {line}\"");
@@ -144,7 +144,7 @@ fn marks_and_the_cursor_come_back_from_the_past() {
 #[test]
 fn a_fault_of_the_pipelines_is_shown_and_leaves_the_matrix() {
     let mut world = super::shop();
-    let mut other = pipeline(&[("production", "development")]);
+    let mut other = stored(pipeline(&[("production", "development")]));
     other.metadata.name = Some("other".to_owned());
     world.pipelines(Told::Applied(other));
     SnapshotTest::of(world)
@@ -152,11 +152,11 @@ fn a_fault_of_the_pipelines_is_shown_and_leaves_the_matrix() {
         .shows("DEVELOPMENT")
         .shows("▸ checkout-service");
     let mut world = super::shop();
-    world.pipelines(Told::Applied(pipeline(&[
+    world.pipelines(Told::Applied(stored(pipeline(&[
         ("development", "staging"),
         ("staging", "production"),
         ("production", "development"),
-    ])));
+    ]))));
     SnapshotTest::of(world)
         .shows("DeploymentPipeline default: the promotion paths lead in a circle")
         .shows("▸ checkout-service");
@@ -194,7 +194,7 @@ fn a_copy_in_the_past_is_the_release_of_the_past() {
 #[test]
 fn the_pipeline_faults_of_today_are_not_drawn_over_the_past() {
     let mut still = still();
-    let mut other = pipeline(&[]);
+    let mut other = stored(pipeline(&[]));
     other.metadata.name = Some("other".to_owned());
     still.world.pipelines(Told::Applied(other));
     let still = still

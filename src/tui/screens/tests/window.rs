@@ -1,8 +1,8 @@
 //! Tests of scrolling in the matrix: it scrolls only when the cursor leaves the visible rows.
 
 use crate::engine::world::Event;
+use crate::fixture::{self, pin, release};
 use crate::snapshot_test::SnapshotTest;
-use crate::subjects::release_pin::fixture::{self, pin, release};
 
 /// Opens a matrix with a hundred components, `c00` to `c99`.
 fn many() -> SnapshotTest {

@@ -1,8 +1,8 @@
 //! Tests of workloads in the matrix: the matrix shows them without any object of bowline.
 
 use super::ordered;
+use crate::fixture::deployment;
 use crate::snapshot_test::SnapshotTest;
-use crate::subjects::workload::fixture::deployment;
 
 fn cluster() -> SnapshotTest {
     let mut world = crate::subjects::read_model();

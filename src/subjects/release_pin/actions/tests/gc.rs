@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::api::ComponentEnvSnapshot;
+use crate::api::{ComponentEnvSnapshot, labels};
 use crate::subjects::release_pin::actions::gc::{self, Gc};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -18,27 +18,16 @@ fn many(world: &mut World) {
 }
 
 fn labelled(name: &str, day: u8, extra: Value) -> PartialObjectMeta<Release> {
-    let mut metadata = json!({
-        "name": name, "namespace": "shop", "uid": format!("uid-{name}"),
-        "labels": {"openchoreo.dev/component": "old"},
-        "creationTimestamp": format!("2026-01-{day:02}T00:00:00Z"),
-    });
-    merge(&mut metadata, &extra);
-    serde_json::from_value(json!({
-        "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata,
-    }))
-    .unwrap()
+    with(
+        release(name, "old", day, json!({})),
+        json!({"metadata": extra}),
+    )
 }
 
 fn snapshot(name: &str, day: u8) -> PartialObjectMeta<ComponentEnvSnapshot> {
-    object(
-        "PartialObjectMetadata",
-        name,
-        json!({"metadata": {
-            "labels": {"openchoreo.dev/component": "cart", "openchoreo.dev/environment": "dev"},
-            "creationTimestamp": format!("2026-01-{day:02}T00:00:00Z"),
-        }}),
-    )
+    let created = format!("2026-01-{day:02}T00:00:00Z");
+    let snapshot = fixture::metadata(name, "cart", &created);
+    fixture::labelled(snapshot, labels::ENVIRONMENT, "dev")
 }
 
 fn gone(world: &World, command: &Gc) -> Vec<String> {
@@ -196,12 +185,9 @@ fn limits_come_from_the_command_the_pipeline_or_the_number_of_environments() {
     let world_of = |retention: Value| {
         world(move |world| {
             many(world);
-            let pipeline = json!({"spec": {"retention": retention, "promotionPaths": []}});
-            world.pipelines(Event::Applied(object(
-                "DeploymentPipeline",
-                "default",
-                pipeline,
-            )));
+            let retention = json!({"spec": {"retention": retention}});
+            let pipeline = with(stored(pipeline(&[])), retention);
+            world.pipelines(Event::Applied(pipeline));
         })
     };
     let of_old = |command: Gc| Gc {

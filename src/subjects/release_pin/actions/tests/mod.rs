@@ -14,9 +14,10 @@ use super::pin::{PinHold, Unpin};
 use super::promote::Promote;
 use super::rollback::{Rollback, Target};
 use super::*;
-use crate::api::{DeploymentPipeline, Environment, Release, ReleasePin};
+use crate::api::{Environment, Release, ReleasePin};
 use crate::engine::controller_status::ControllerStatus;
 use crate::engine::world::{Event, Source, World};
+use crate::fixture::{self, merge, pipeline, pipeline_through, stored, with};
 use crate::subjects::release_pin::facts::{self, PinFact};
 use crate::subjects::release_pin::kind;
 use crate::subjects::release_pin::rules::Refusal;
@@ -27,59 +28,25 @@ fn now() -> Timestamp {
     NOW.parse().unwrap()
 }
 
-fn object<K: serde::de::DeserializeOwned>(kind: &str, name: &str, extra: Value) -> K {
-    let mut object = json!({
-        "apiVersion": "openchoreo.dev/v1alpha1", "kind": kind,
-        "metadata": {"name": name, "namespace": "shop", "uid": format!("uid-{name}"), "generation": 3},
-    });
-    merge(&mut object, &extra);
-    serde_json::from_value(object).unwrap()
-}
-
-fn merge(into: &mut Value, from: &Value) {
-    match (into, from) {
-        (Value::Object(into), Value::Object(from)) => {
-            for (key, value) in from {
-                merge(into.entry(key).or_insert(Value::Null), value);
-            }
-        }
-        (into, from) => *into = from.clone(),
-    }
-}
-
 fn pin(component: &str, environment: &str, release: &str, extra: Value) -> ReleasePin {
-    let mut body = json!({
-        "spec": {"component": component, "environment": environment, "releaseRef": {"name": release}},
-        "status": {
-            "appliedRelease": release, "observedGeneration": 3,
-            "conditions": [{
-                "type": "Ready", "status": "True", "reason": "ReconcileSuccess", "message": "fine",
-                "lastTransitionTime": "2026-01-05T00:00:00Z",
-            }],
-        },
-    });
-    merge(&mut body, &extra);
-    object("ReleasePin", &format!("{component}-{environment}"), body)
+    let status = fixture::ready(release, 3, "2026-01-05T00:00:00Z");
+    let pin = stored(fixture::new_pin(component, environment, release));
+    let ready = with(
+        pin,
+        json!({"metadata": {"generation": 3}, "status": status}),
+    );
+    with(ready, extra)
 }
 
 fn release(name: &str, component: &str, day: u8, annotations: Value) -> PartialObjectMeta<Release> {
-    object(
-        "PartialObjectMetadata",
-        name,
-        json!({"metadata": {
-            "labels": {"openchoreo.dev/component": component},
-            "creationTimestamp": format!("2026-01-{day:02}T00:00:00Z"),
-            "annotations": annotations,
-        }}),
-    )
+    let created = format!("2026-01-{day:02}T00:00:00Z");
+    let release = fixture::metadata(name, component, &created);
+    with(release, json!({"metadata": {"annotations": annotations}}))
 }
 
 fn environment(name: &str, production: bool) -> Environment {
-    object(
-        "Environment",
-        name,
-        json!({"spec": {"dataPlaneRef": {"name": "d"}, "isProduction": production, "namespace": name}}),
-    )
+    let environment = stored(fixture::environment(name));
+    with(environment, json!({"spec": {"isProduction": production}}))
 }
 
 fn moves(of: &[(i64, &str, bool)]) -> Value {
@@ -110,11 +77,8 @@ fn world(more: impl FnOnce(&mut World)) -> World {
         world.environments(Event::Applied(environment(name, false)));
     }
     world.environments(Event::Applied(environment("prod", true)));
-    let path = |from: &str, to: &str| json!({"sourceEnvironmentRef": {"name": from}, "targetEnvironmentRefs": [{"name": to}]});
-    let paths =
-        json!({"spec": {"promotionPaths": [path("dev", "staging"), path("staging", "prod")]}});
-    let pipeline: DeploymentPipeline = object("DeploymentPipeline", "default", paths);
-    world.pipelines(Event::Applied(pipeline));
+    let pipeline = pipeline_through(&["dev", "staging", "prod"]);
+    world.pipelines(Event::Applied(stored(pipeline)));
     for (name, day) in [("cart-1", 1), ("cart-2", 2), ("cart-3", 3)] {
         let hash = json!({"bowline.dev/content-hash": format!("hash-{name}")});
         world.releases(Event::Applied(release(name, "cart", day, hash)));
@@ -456,13 +420,8 @@ fn promotions() {
         (
             "a pipeline in a circle",
             |world| {
-                let path = |from: &str, to: &str| json!({"sourceEnvironmentRef": {"name": from}, "targetEnvironmentRefs": [{"name": to}]});
-                let paths = json!({"spec": {"promotionPaths": [path("dev", "staging"), path("staging", "prod"), path("prod", "dev")]}});
-                world.pipelines(Event::Applied(object(
-                    "DeploymentPipeline",
-                    "default",
-                    paths,
-                )));
+                let circle = pipeline_through(&["dev", "staging", "prod", "dev"]);
+                world.pipelines(Event::Applied(stored(circle)));
             },
             &["cart"],
             "dev",
@@ -473,11 +432,9 @@ fn promotions() {
         (
             "a second pipeline",
             |world| {
-                world.pipelines(Event::Applied(object(
-                    "DeploymentPipeline",
-                    "other",
-                    json!({"spec": {"promotionPaths": []}}),
-                )));
+                let mut other = pipeline(&[]);
+                other.metadata.name = Some("other".to_owned());
+                world.pipelines(Event::Applied(stored(other)));
             },
             &["cart"],
             "dev",
@@ -985,13 +942,7 @@ fn facts_hold_until_they_do_not() {
             &["environment"],
         ),
         (
-            |world| {
-                world.pipelines(Event::Deleted(object(
-                    "DeploymentPipeline",
-                    "default",
-                    json!({"spec": {}}),
-                )))
-            },
+            |world| world.pipelines(Event::Deleted(stored(pipeline(&[])))),
             &["path"],
         ),
     ];

@@ -9,7 +9,7 @@ fn entry(environment: &str, revision: i64, to: &str, extra: Value) -> AuditEntry
     let mut spec = json!({
         "subject": {
             "kind": "ReleasePin", "name": format!("cart-{environment}"),
-            "uid": format!("uid-cart-{environment}"),
+            "uid": format!("cart-{environment}"),
         },
         "revision": revision, "recordedBy": "ana", "action": "Promote", "at": "2026-01-02T00:00:00Z",
         "to": {"name": to},
