@@ -80,12 +80,6 @@ const KNOWN: &[Known] = &[
         "the plan of a mark is a type of its planner; it belongs to marking",
     ),
     known(
-        "subjects::release_pin",
-        "repository",
-        "planner",
-        "a commit needs the plan that the planner made; the type needs to be below both",
-    ),
-    known(
         "engine",
         "subject",
         "plan",

@@ -9,9 +9,8 @@ use crate::connect::Repository;
 use crate::git::GitError;
 use crate::git::commit::CommitError;
 use crate::git::push::PushError;
-use crate::subjects::release_pin::repository::{
-    BeforePlan, Commits, Committed, NoReference, NotCommitted, ProposeError, Pushed,
-};
+use crate::gitops::propose::{BeforePlan, Commits, Committed, NotCommitted, ProposeError, Pushed};
+use crate::subjects::release_pin::sources::NoReference;
 use crate::text;
 
 /// Returns the commits of a connection to a repository; None for another target. For another target, the flags

@@ -18,11 +18,13 @@ use super::render::resolved;
 use super::{Outcome, commits, gc, session};
 use crate::api::openchoreo::release::Release;
 use crate::api::{Definitions, ReleasePin, labels};
+use crate::gitops::propose::BeforePlan;
 use crate::resolve::content;
 use crate::resolve::git::Git;
 use crate::subjects::release_pin::actions::release::{self as action, Source};
 use crate::subjects::release_pin::catalog::Catalog;
-use crate::subjects::release_pin::repository::{self, BeforePlan, NoReference, Sourced};
+use crate::subjects::release_pin::repository;
+use crate::subjects::release_pin::sources::{self, NoReference, Sourced};
 use crate::text::{self, quoted};
 
 /// The arguments of `release`.
@@ -271,12 +273,12 @@ async fn definitions(
         let definitions = catalog.definitions(component)?;
         catalog.warnings().for_each(&mut *say);
         let source = match own.filter(|_| !arguments.embed) {
-            Some(own) => repository::sources(&own.tree, &connection.namespace, &definitions),
+            Some(own) => sources::sources(&own.tree, &connection.namespace, &definitions),
             None => Ok((Source::Embedded, None)),
         };
         if let (Some(own), Ok((source, _))) = (own, &source) {
             let namespace = &connection.namespace;
-            let files = repository::uncommitted(&own.tree, namespace, &definitions, source)?;
+            let files = sources::uncommitted(&own.tree, namespace, &definitions, source)?;
             for file in files {
                 say(format!(
                     "warning: {file} has changes that are not committed, and the release embeds them"
@@ -291,7 +293,7 @@ async fn definitions(
     let source = match arguments.git {
         true => {
             let file = |kind: &str, name: &str| catalog.file(kind, name).map(str::to_owned);
-            let found = repository::references(&file, &definitions);
+            let found = sources::references(&file, &definitions);
             found.map(|found| (Source::Git(Box::new(found)), None))
         }
         false => Ok((Source::Embedded, None)),

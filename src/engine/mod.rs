@@ -2,7 +2,6 @@
 //!
 //! The engine knows no kind of subject and no terminal: no module prints, asks or exits.
 
-pub mod apply;
 pub mod audit;
 pub mod bodies;
 pub mod claim;
@@ -16,6 +15,7 @@ pub mod ownership;
 pub mod pages;
 pub mod plan;
 pub mod production;
+pub mod publish;
 pub mod repeat;
 pub mod revisions;
 pub mod subject;

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::api::bowline::audit::AuditEntry;
-use crate::engine::audit::Verdict;
+use crate::engine::audit::Verification;
 use crate::engine::diff::Diff;
 use crate::engine::revisions::Revisions;
 use crate::git::State;
+use crate::gitops::propose::{Proposal, Pushed};
 use crate::gitops::tree::LeftOutPin;
-use crate::subjects::release_pin::repository::{Proposal, Pushed};
 use crate::subjects::release_pin::revisions::Pinned;
 use crate::subjects::release_pin::rules::Refusal;
 use crate::subjects::service::{self, Command, Confirmed, PlannedCommand};
@@ -328,5 +328,5 @@ pub struct Record {
     /// All entries of the namespace.
     pub entries: Vec<AuditEntry>,
     /// The result of the verification: whether anybody rewrote an entry.
-    pub verdict: Verdict,
+    pub verdict: Verification,
 }

@@ -6,7 +6,7 @@ use super::effect::{Effect, Refused};
 use super::model::{Level, Model, ScreenRequest};
 use super::tasks::Logged;
 use super::update::say;
-use crate::subjects::release_pin::repository::Pushed;
+use crate::gitops::propose::Pushed;
 use crate::text::quoted;
 
 /// Lists the remotes.

@@ -12,7 +12,7 @@ use crate::cli::gitflags::GitFlags;
 use crate::cli::output::Format;
 use crate::cli::subject::{Named, named_by};
 use crate::engine::subject::command::Verb as SubjectVerb;
-use crate::subjects::release_pin::repository::BeforePlan;
+use crate::gitops::propose::BeforePlan;
 
 /// The verbs that move and pin ReleasePins.
 #[derive(Debug, Subcommand)]

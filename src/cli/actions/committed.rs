@@ -5,7 +5,7 @@ use crate::cli::commits::{push_again, told};
 use crate::cli::error::{Error, Exit};
 use crate::engine::diff::Diff;
 use crate::engine::plan::Plan;
-use crate::subjects::release_pin::repository::{Commits, Committed, Proposal};
+use crate::gitops::propose::{Commits, Committed, Proposal};
 use crate::subjects::service::PlannedCommand;
 
 use super::Session;

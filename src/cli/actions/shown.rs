@@ -8,8 +8,8 @@ use crate::cli::output::{self, Format};
 use crate::engine::diff::Diff;
 use crate::engine::plan::{Change, Plan};
 use crate::git::commit::Made;
+use crate::gitops::propose::Proposal;
 use crate::subjects::release_pin::kind;
-use crate::subjects::release_pin::repository::Proposal;
 use crate::text;
 
 /// The changed files of a repository, and the commit that changed them.

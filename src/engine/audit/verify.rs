@@ -7,100 +7,19 @@
 //! remove the newest ones.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use kube::ResourceExt;
 use kube::api::DynamicObject;
-use serde::Serialize;
 use serde_json::Value;
 
 use super::chain::{Chain, chains, first};
 use super::record::{Recorder, present, subject};
 use super::{hash, link, name_at, name_of};
 use crate::api::bowline::audit::{AuditEntry, SUBJECT_KINDS, Subject};
+use crate::api::bowline::verification::{ChainSummary, Finding, Severity, Verification};
 use crate::api::labels;
 use crate::api::operation::{self, Operation};
 use crate::engine::subject::{Kind, Numbering};
-
-/// The severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Severity {
-    /// An entry was changed.
-    Tampered,
-    /// An entry is missing.
-    Incomplete,
-    /// A note for the user; it proves nothing.
-    Warning,
-    /// An entry cannot be verified, because the verification cannot read it.
-    NotKnown,
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Severity::Tampered => "tampered",
-            Severity::Incomplete => "incomplete",
-            Severity::Warning => "warning",
-            Severity::NotKnown => "not known",
-        })
-    }
-}
-
-/// One finding of the verification.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Finding {
-    /// How serious the finding is.
-    pub severity: Severity,
-    /// The subject or the component of the chain.
-    pub chain: String,
-    /// The entry or the subject, such as `auditentry/{name}` or `deploy/{name}`.
-    pub object: String,
-    /// The description of the problem.
-    pub what: String,
-}
-
-/// The numbers of one chain.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ChainSummary {
-    /// The subject or the component.
-    pub subject: Subject,
-    /// The number of existing entries.
-    pub entries: usize,
-    /// The number of entries that retention removed.
-    pub removed: i64,
-    /// The newest revision.
-    pub newest: i64,
-}
-
-/// The result of a verification.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Verdict {
-    /// Changed and missing entries.
-    pub problems: Vec<Finding>,
-    /// Other notes for the user.
-    pub warnings: Vec<Finding>,
-    /// The verified chains.
-    pub chains: Vec<ChainSummary>,
-    /// The number of verified entries.
-    pub entries: usize,
-}
-
-impl Verdict {
-    /// Returns whether there is no problem.
-    pub fn is_valid(&self) -> bool {
-        self.problems.is_empty()
-    }
-
-    /// Returns whether an entry could not be verified.
-    pub fn is_partial(&self) -> bool {
-        let is_unknown = |finding: &Finding| finding.severity == Severity::NotKnown;
-        self.warnings.iter().any(is_unknown)
-    }
-}
 
 /// Parses entries as the API server returned them. An entry that cannot be parsed, or whose JSON differs
 /// from the form that bowline writes, is a finding about that entry only.
@@ -155,10 +74,10 @@ pub struct Live {
 }
 
 /// Verifies each chain alone, and each chain of an existing subject against this subject.
-pub fn verify(subjects: &[Live], entries: &[AuditEntry]) -> Verdict {
-    let mut verdict = Verdict {
+pub fn verify(subjects: &[Live], entries: &[AuditEntry]) -> Verification {
+    let mut verdict = Verification {
         entries: entries.len(),
-        ..Verdict::default()
+        ..Verification::default()
     };
     let live: BTreeMap<_, &Live> = subjects
         .iter()

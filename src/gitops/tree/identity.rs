@@ -7,9 +7,9 @@ use sha2::{Digest, Sha256};
 use crate::api::labels;
 
 /// The resource of ReleasePins.
-pub(super) const PINS: &str = "openchoreo.dev/releasepins";
+pub const PINS: &str = "openchoreo.dev/releasepins";
 /// The resource of releases.
-pub(super) const RELEASES: &str = "openchoreo.dev/releases";
+pub const RELEASES: &str = "openchoreo.dev/releases";
 /// The resource of audit entries.
 pub(super) const ENTRIES: &str = "bowline.dev/auditentries";
 

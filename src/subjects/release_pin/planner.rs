@@ -20,8 +20,8 @@ use super::actions::rollback::{self, Rollback, Target};
 use super::actions::undo::{self, Undo};
 use super::catalog::{Catalog, CatalogError};
 use super::preview::{PreviewError, Stage};
-use super::repository::{self, NoReference};
 use super::rules::{Refusal, Rules};
+use super::sources::{NoReference, sources};
 use crate::api::bowline::audit::{Action, AuditEntry};
 use crate::api::{Component, Release, labels, names};
 use crate::connect::Connection;
@@ -31,6 +31,7 @@ use crate::engine::subject::command::SubjectError;
 use crate::engine::world::feed::Feed;
 use crate::engine::world::{Key, World};
 use crate::engine::{controller_status, live, pages};
+use crate::gitops::propose::NewObject;
 use crate::resolve::git::Git;
 use crate::subjects::release_pin::facts::PinFact;
 use crate::subjects::release_pin::rows::ReleaseRow;
@@ -135,6 +136,11 @@ impl ActionPlan {
     /// release.
     pub fn unmade(&self) -> Option<&Release> {
         self.unmade.as_ref().map(|(release, _)| &**release)
+    }
+
+    /// Returns that release as a document of a file.
+    pub fn new_object(&self) -> Option<NewObject> {
+        self.unmade().map(NewObject::of)
     }
 
     /// Wraps a plan that needs no new release and has no notes.
@@ -389,9 +395,7 @@ impl Planner<'_> {
         notes.extend(catalog.warnings());
         let sourced = match &self.connection.repository {
             None => Ok((Source::Embedded, None)),
-            Some(repository) => {
-                repository::sources(&repository.tree, &asked.namespace, &definitions)
-            }
+            Some(repository) => sources(&repository.tree, &asked.namespace, &definitions),
         };
         // Only the content decides the name, so an existing release is found even if the
         // definitions cannot be referenced.
@@ -472,12 +476,16 @@ impl Planner<'_> {
         Ok(shown)
     }
 
-    /// Creates the new release of a plan, and plans again with it. Returns a message if it created one.
+    /// Creates the new release of a plan on a server, and plans again with it. Returns a message if it created one.
+    /// In a repository, the commit of the plan creates the release.
     pub async fn make(
         &self,
         action_plan: &mut ActionPlan,
         asked: &Asked,
     ) -> Result<Option<String>, NotPlanned> {
+        if self.connection.repository.is_some() {
+            return Ok(None);
+        }
         let Some((release, command)) = action_plan.unmade.take() else {
             return Ok(None);
         };

@@ -5,12 +5,12 @@ use crate::api::openchoreo::release::Verdict;
 use crate::engine::confirmation::{Accepted, Answer};
 use crate::engine::plan::Asked;
 use crate::engine::world::{Event, World};
+use crate::gitops::propose::BeforePlan;
 use crate::subjects::release_pin::actions::gc::{self, Gc};
 use crate::subjects::release_pin::actions::mark::{self, Mark};
 use crate::subjects::release_pin::actions::pin::{self, PinHold};
 use crate::subjects::release_pin::fixture::{self, marked_bad, release};
 use crate::subjects::release_pin::planner::ActionPlan;
-use crate::subjects::release_pin::repository::BeforePlan;
 use crate::subjects::release_pin::{READ_BY_CHANGES, READ_BY_GC};
 
 /// A shop with a cart in every environment, with five releases of which one is marked bad.

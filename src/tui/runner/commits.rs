@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::Session;
-use crate::subjects::release_pin::repository::{Commits, NotCommitted, Pushed};
+use crate::gitops::propose::{Commits, NotCommitted, Pushed};
 use crate::subjects::service::Command;
 use crate::tui::effect::{Answer, Refused, WorkTree};
 use crate::tui::model::Event;

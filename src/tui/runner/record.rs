@@ -13,8 +13,8 @@ use crate::api::bowline::audit::AuditEntry;
 use crate::connect::explain;
 use crate::engine::audit::{self, Finding};
 use crate::engine::pages::{self, PAGE};
+use crate::gitops::verify::verify;
 use crate::subjects::release_pin::kind::live;
-use crate::subjects::release_pin::repository::verify;
 use crate::tui::effect::Record;
 
 /// Reads all entries of the namespace, and verifies them against the ReleasePins.
@@ -36,7 +36,7 @@ async fn once(session: &Session) -> Result<Record, String> {
         // In a repository the git log is the audit trail: there is no hash chain, and verification compares
         // each commit message with its commit.
         Some(repository) => {
-            let verifying = tokio::task::spawn_blocking(move || verify(&repository, None));
+            let verifying = tokio::task::spawn_blocking(move || verify(&repository.tree, None));
             let verified = verifying.await.map_err(|error| error.to_string())?;
             verified.map_err(|error| error.to_string())?
         }

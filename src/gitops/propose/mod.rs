@@ -1,18 +1,11 @@
-//! Actions on a repository: the same plans, published as one commit.
+//! The proposed commit of a change: edits of files, a message, and the facts that the branch has to contain.
 //!
-//! On a cluster, bowline changes a ReleasePin by compare-and-swap and then writes its AuditEntry.
-//! In a repository, the commit is both. A plan becomes edits of files, which the user can see
-//! before anything is written. bowline commits only if every file is unchanged since the edits were
-//! made and every fact of the plan is still true.
+//! The user can see a proposal before anything is written. bowline commits it only if every file is unchanged since
+//! the edits were made and every fact is still true. [`Commits`] is the only writer of commits.
 
-mod check;
 mod commits;
-mod content;
-mod facts;
 mod message;
-mod propose;
-mod sources;
-mod verify;
+mod objects;
 
 #[cfg(test)]
 mod tests;
@@ -20,16 +13,13 @@ mod tests;
 use serde_json::{Value, json};
 use similar::TextDiff;
 
-use crate::git::commit::{FileEdit, Wanted};
-use crate::gitops::tree::{EditsError, blob_limits, mean_the_same};
+use super::facts::CommitFacts;
+use super::tree::{EditsError, blob_limits, mean_the_same};
+use crate::git::commit::{CommitError, FileEdit, Wanted};
 
-pub use check::{Checked, Promotion, check};
 pub use commits::{BeforePlan, Commits, Committed, NotCommitted, Pushed};
-pub use content::Content;
-pub use facts::{BrokenFact, CommitFacts};
-pub use propose::{Collected, collection, marking, plan, release};
-pub use sources::{NoReference, Sourced, references, sources, uncommitted};
-pub use verify::verify;
+pub use message::Message;
+pub use objects::{NewObject, ObjectEdits};
 
 /// A commit before it is made.
 #[derive(Clone, Debug)]
@@ -95,9 +85,20 @@ impl Proposal {
         self.edits.iter().map(file).collect()
     }
 
+    /// Returns an error if a file has changed since the user confirmed the proposal `shown`.
+    pub fn check_shown(&self, shown: Option<&Proposal>) -> Result<(), NotCommitted> {
+        match shown.and_then(|shown| self.differs_from(shown)) {
+            None => Ok(()),
+            Some(path) => {
+                let path = path.to_owned();
+                Err(CommitError::Changed { path }.into())
+            }
+        }
+    }
+
     /// Returns the first edited file whose current content has changed since the proposal `shown`
     /// was made; None if there is none.
-    pub fn differs_from(&self, shown: &Proposal) -> Option<&str> {
+    fn differs_from(&self, shown: &Proposal) -> Option<&str> {
         let before = |edit: &FileEdit| {
             let same = shown.edits.iter().find(|known| known.path == edit.path);
             same.map(|known| known.before.clone())
