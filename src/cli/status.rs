@@ -78,7 +78,7 @@ pub async fn run(
     }
     if matrix.is_empty() && arguments.component.is_none() {
         let address = Address::of(&connection, options, environment);
-        nothing(&connection, namespace, &feed.world(), &address)
+        nothing(&connection, namespace, &feed, &address)
             .await
             .into_iter()
             .for_each(&mut *say);
@@ -123,7 +123,7 @@ fn label(workload: &SubjectRef) -> String {
 async fn nothing(
     connection: &Connection,
     namespace: Option<&str>,
-    world: &World,
+    feed: &Feed,
     address: &Address,
 ) -> [String; 2] {
     let Some(namespace) = namespace else {
@@ -134,6 +134,7 @@ async fn nothing(
         ];
     };
     let defined = catalog::components(&connection.client, namespace).await;
+    let world = feed.world();
     let first = world
         .pipeline(namespace)
         .map(|found| found.first_environments());
