@@ -22,7 +22,7 @@ use super::manifests::{self, Manifest};
 use super::output::Format;
 use super::report::Report;
 use super::{commits, observing};
-use crate::api::{ReleasePin, labels};
+use crate::api::ReleasePin;
 use crate::controllers::beside::Beside;
 use crate::engine::world::Key;
 
@@ -96,7 +96,7 @@ pub async fn run(
     let parameters = PatchParams {
         dry_run: arguments.dry_run,
         // In a repository, no field has another manager than git.
-        force: arguments.force_conflicts || connection.repository.is_some(),
+        force: arguments.force_conflicts || !connection.target.has_field_managers(),
         field_manager: Some(arguments.field_manager.clone()),
         field_validation: Some(ValidationDirective::Strict),
     };
@@ -220,14 +220,13 @@ pub fn writable(connection: &Connection, verb: &str) -> Result<(), Error> {
 /// Returns an error if the target is a repository and the object is not of a kind of bowline: a repository
 /// stores no other kinds.
 fn storable(connection: &Connection, place: &Place) -> Result<(), Error> {
-    let ours = labels::GROUPS.contains(&place.kind.resource.group.as_str());
-    match connection.repository.is_some() && !ours {
-        true => {
+    match connection.target.stores(&place.kind.resource.group) {
+        false => {
             let message = format!("{} is no object of bowline", place.label());
             Err(Error::new(Exit::Refused, message)
                 .with_hint("add a file of another kind to the repository with git"))
         }
-        false => Ok(()),
+        true => Ok(()),
     }
 }
 

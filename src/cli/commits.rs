@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::apply::Place;
 use super::connect::{Address, Connection, Options};
 use super::error::{Error, Exit};
-use crate::connect::Repository;
+use crate::connect::{NotFollowed, Repository};
 use crate::git::GitError;
 use crate::git::commit::CommitError;
 use crate::git::push::PushError;
@@ -146,20 +146,12 @@ pub(super) fn not_known(
 }
 
 /// Pushes commits of an earlier run, if the target is a repository and the user gave `--push`.
-pub(super) async fn push_again(
-    commits: Option<&Commits<'_>>,
-    say: &mut dyn FnMut(String),
-) -> Result<Exit, Error> {
-    let Some(commits) = commits.filter(|commits| commits.repository.push) else {
-        return Ok(Exit::Done);
+pub(super) async fn push_again(connection: &Connection, say: &mut dyn FnMut(String)) -> Exit {
+    let Some(commits) = Commits::of(connection) else {
+        return Exit::Done;
     };
-    match commits.push(None).await {
-        Err(
-            NotCommitted::Commit(CommitError::Detached)
-            | NotCommitted::Push(PushError::NoBranch(_)),
-        ) => Ok(Exit::Done),
-        pushed => Ok(told_push(&pushed, say)),
-    }
+    let pushed = commits.push_again().await;
+    pushed.map_or(Exit::Done, |pushed| told_push(&pushed, say))
 }
 
 /// Prints the result of a commit. A failed push only changes the exit code, because the commit exists.
@@ -221,6 +213,21 @@ impl From<&NotCommitted> for Error {
                 PushError::Unreachable { .. } => Exit::Unreachable,
                 PushError::NotSent { .. } | PushError::Git(_) => Exit::Failed,
             },
+        };
+        let hint = error.hint();
+        let error = Error::new(exit, error.to_string());
+        match hint {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        }
+    }
+}
+
+impl From<NotFollowed> for Error {
+    fn from(error: NotFollowed) -> Error {
+        let exit = match error {
+            NotFollowed::Git(_) => Exit::Failed,
+            NotFollowed::NoCluster | NotFollowed::OtherBranch(_) => Exit::Usage,
         };
         let hint = error.hint();
         let error = Error::new(exit, error.to_string());

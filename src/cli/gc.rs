@@ -69,7 +69,6 @@ pub async fn run(
         min_age: arguments.min_age,
     });
     let connection = connect::connect(options, environment).await?;
-    let commits = commits::of(&connection, options)?;
     commits::begin(
         &connection,
         options,
@@ -104,7 +103,7 @@ pub async fn run(
         summary(plan).into_iter().for_each(&mut *say);
         return Ok(match going {
             0 if arguments.dry_run => Outcome::done(text),
-            0 => Outcome::ending(text, commits::push_again(commits.as_ref(), say).await?),
+            0 => Outcome::ending(text, commits::push_again(&connection, say).await),
             _ => Outcome::changes(text),
         });
     }
@@ -125,7 +124,7 @@ pub async fn run(
         address,
         format: arguments.output,
     };
-    match commits {
+    match Commits::of(&connection) {
         Some(commits) => run.commit(&commits, confirmed, user, &clock, say).await,
         None => run.delete(confirmed, user, &clock, say).await,
     }
@@ -174,7 +173,7 @@ impl Run<'_> {
         let warnings = collected.proposal.warnings.iter();
         warnings.cloned().for_each(&mut *say);
         if collected.going.is_empty() {
-            let exit = commits::push_again(Some(commits), say).await?;
+            let exit = commits::push_again(self.service.connection, say).await;
             return Ok(Outcome::ending(String::new(), exit));
         }
         let removed: Vec<String> = collected.going.iter().map(|found| name(found)).collect();

@@ -18,7 +18,7 @@ use super::render::resolved;
 use super::{Outcome, commits, gc, session};
 use crate::api::openchoreo::release::Release;
 use crate::api::{Definitions, ReleasePin, labels};
-use crate::gitops::propose::BeforePlan;
+use crate::gitops::propose::{BeforePlan, Commits};
 use crate::resolve::content;
 use crate::resolve::git::Git;
 use crate::subjects::release_pin::actions::release::{self as action, Source};
@@ -175,9 +175,10 @@ async fn create(
             (Err(_), Err(no_reference)) => return Err(no_reference),
             (same, _) => same?,
         };
-        let commits = commits::of(&connection, options)?;
-        let commits = commits.as_ref().filter(|_| !arguments.dry_run);
-        let exit = commits::push_again(commits, say).await?;
+        let exit = match arguments.dry_run {
+            true => Exit::Done,
+            false => commits::push_again(&connection, say).await,
+        };
         return Ok(Outcome { exit, ..same });
     }
     let (_, note) = sourced?;
@@ -187,7 +188,7 @@ async fn create(
         say(format!("release {name} would be created"));
         Ok(Outcome::changes(print(arguments.output, &made)))
     };
-    if let Some(commits) = commits::of(&connection, options)? {
+    if let Some(commits) = Commits::of(&connection) {
         let operation = uuid::Uuid::new_v4().to_string();
         let tree = &commits.repository.tree;
         let reason = arguments.reason.as_deref();

@@ -68,7 +68,7 @@ impl Named {
             ..options.clone()
         };
         let connection = connect::connect(&options, environment).await?;
-        if connection.repository.is_some() {
+        if !connection.target.stores(&(self.kind.resource)().group) {
             let message = format!("a repository has no {}", self.kind.words(&self.name));
             return Err(Error::new(Exit::Usage, message)
                 .with_hint("leave out --repo to use the current context"));

@@ -142,14 +142,55 @@ impl RepositoryInfo {
 }
 
 impl TargetInfo {
+    /// Returns the state of the work tree; None for a server, and until git has reported it.
+    pub fn work_tree(&self) -> Option<&WorkTree> {
+        self.repository.as_ref()?.work_tree.as_deref()
+    }
+
+    /// Describes the state of the work tree, see [`RepositoryInfo::words`]; empty for a server.
+    pub fn work_tree_words(&self) -> Vec<(String, bool)> {
+        let repository = self.repository.as_ref();
+        repository.map(RepositoryInfo::words).unwrap_or_default()
+    }
+
+    /// Returns the directory of the repository; None for a server.
+    pub fn directory(&self) -> Option<&str> {
+        let repository = self.repository.as_ref();
+        repository.map(|repository| repository.directory.as_str())
+    }
+
+    /// Returns whether the target has a controller that can observe ReleasePins; a repository has none.
+    pub fn has_controller(&self) -> bool {
+        self.repository.is_none()
+    }
+
+    /// Returns whether a push is running.
+    pub fn is_pushing(&self) -> bool {
+        let repository = self.repository.as_ref();
+        repository.is_some_and(|repository| repository.pushing)
+    }
+
+    /// Notes that a push starts. The error is the reason why no push can start.
+    pub fn begin_push(&mut self) -> Result<(), &'static str> {
+        let repository = self.repository.as_mut();
+        let repository = repository.ok_or("nothing to push: the target is not a repository")?;
+        match std::mem::replace(&mut repository.pushing, true) {
+            true => Err("a push is already running"),
+            false => Ok(()),
+        }
+    }
+
+    /// Notes that a push has ended.
+    pub fn end_push(&mut self) {
+        if let Some(repository) = &mut self.repository {
+            repository.pushing = false;
+        }
+    }
+
     /// Returns the ReleasePin of a component in an environment if a sparse checkout leaves it out, or if it
     /// cannot be read.
     pub fn left_out(&self, component: &str, environment: &str) -> Option<&LeftOutPin> {
-        let work_tree = self
-            .repository
-            .as_ref()
-            .and_then(|it| it.work_tree.as_ref())?;
-        work_tree.left_out.iter().find(|pin| {
+        self.work_tree()?.left_out.iter().find(|pin| {
             pin.namespace == self.namespace
                 && pin.component == component
                 && pin.environment == environment

@@ -11,8 +11,7 @@ use crate::text::quoted;
 
 /// Lists the remotes.
 pub fn remotes(model: &Model) -> Vec<String> {
-    let repository = model.target_info.repository.as_ref();
-    let work_tree = repository.and_then(|repository| repository.work_tree.as_deref());
+    let work_tree = model.target_info.work_tree();
     work_tree.map_or_else(Vec::new, |work_tree| work_tree.remotes.clone())
 }
 
@@ -27,12 +26,8 @@ pub fn push(
     if let Some(why) = model.target_info.unwritable(now) {
         return refused(format!("read-only: {why}"));
     }
-    let Some(repository) = &mut model.target_info.repository else {
-        let why = "nothing to push: the target is not a repository";
+    if let Err(why) = model.target_info.begin_push() {
         return refused(why.to_owned());
-    };
-    if std::mem::replace(&mut repository.pushing, true) {
-        return refused("a push is already running".to_owned());
     }
     model.tickets += 1;
     let remote = remote.map(str::to_owned);
@@ -42,9 +37,7 @@ pub fn push(
 
 /// Reports the result of a push.
 pub fn pushed(model: &mut Model, now: Timestamp, pushed: Result<Pushed, Refused>) {
-    if let Some(repository) = &mut model.target_info.repository {
-        repository.pushing = false;
-    }
+    model.target_info.end_push();
     let (level, words, line) = match pushed {
         Ok(pushed) => {
             let (remote, branch) = (quoted(&pushed.remote), quoted(&pushed.branch));

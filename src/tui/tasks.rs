@@ -47,11 +47,10 @@ pub struct Target {
 impl Target {
     /// Returns the target that is shown.
     pub fn of(target_info: &TargetInfo) -> Self {
-        let repository = target_info.repository.as_ref();
         Self {
             name: target_info.name.clone(),
             address: target_info.address.clone(),
-            repository: repository.map(|repository| repository.directory.clone()),
+            repository: target_info.directory().map(str::to_owned),
         }
     }
 }

@@ -433,9 +433,7 @@ pub(super) fn quit(model: &mut Model, now: Timestamp, effects: &mut Vec<Effect>)
         .tasks
         .iter()
         .any(|task| matches!(task.state, tasks::State::Applying));
-    let repository = model.target_info.repository.as_ref();
-    let pushing = repository.is_some_and(|repository| repository.pushing);
-    match writing || pushing {
+    match writing || model.target_info.is_pushing() {
         true => say(
             model,
             now,
@@ -508,7 +506,7 @@ fn answered(
 
 /// Names the ReleasePins that a sparse checkout leaves out or that cannot be read, if they differ from before.
 fn left_out(model: &Model, known: Option<&WorkTree>) -> Option<String> {
-    let work_tree = model.target_info.repository.as_ref()?.work_tree.as_ref()?;
+    let work_tree = model.target_info.work_tree()?;
     let before = known.map_or(&[][..], |known| &known.left_out);
     if work_tree.left_out.is_empty() || work_tree.left_out == before {
         return None;

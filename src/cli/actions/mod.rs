@@ -66,22 +66,8 @@ impl<'a> Session<'a> {
         let changes = verb.changes();
         let connection = connect::connect(options, environment).await?;
         let git = changes.git.on(&connection, environment)?;
-        let repository = connection.repository.as_ref();
-        if changes.wait && repository.is_some_and(|repository| repository.beside.is_none()) {
-            let message =
-                "--wait needs a cluster: a repository does not know the state of a rollout";
-            return Err(Error::new(Exit::Usage, message)
-                .with_hint("add --context NAME to name the cluster of this repository"));
-        }
-        if let Some(repository) = repository.filter(|_| changes.wait)
-            && let Some(branch) = &repository.branch
-            && repository.state()?.branch.as_ref() != Some(branch)
-        {
-            let message = format!(
-                "--wait cannot follow a commit on branch {branch}: the cluster gets it only after a merge"
-            );
-            return Err(Error::new(Exit::Usage, message)
-                .with_hint("leave out --wait, or switch to the branch and leave out --branch"));
+        if changes.wait {
+            connection.check_follows()?;
         }
         commits::begin(
             &connection,

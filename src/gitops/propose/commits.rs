@@ -322,6 +322,20 @@ impl<'a> Commits<'a> {
         })
     }
 
+    /// Pushes the commits of an earlier run, if the user asked for pushes. None: there is nothing to push.
+    pub async fn push_again(&self) -> Option<Result<Pushed, NotCommitted>> {
+        if !self.repository.push {
+            return None;
+        }
+        match self.push(None).await {
+            Err(
+                NotCommitted::Commit(CommitError::Detached)
+                | NotCommitted::Push(PushError::NoBranch(_)),
+            ) => None,
+            pushed => Some(pushed),
+        }
+    }
+
     /// Pushes the branch of new commits.
     pub async fn push(&self, remote: Option<&str>) -> Result<Pushed, NotCommitted> {
         self.writable()?;

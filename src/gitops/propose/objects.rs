@@ -49,28 +49,18 @@ impl<'t> ObjectEdits<'t> {
         }
     }
 
-    /// Adds an object. The file names the namespace of the object only if the files of existing objects of its kind
-    /// do.
+    /// Adds an object, in the form of the existing objects of its kind.
     pub fn create(&mut self, object: NewObject) -> Result<(), EditsError> {
-        let NewObject {
-            resource,
-            mut document,
-        } = object;
-        let namespace = document["metadata"]["namespace"].as_str();
-        let own = namespace.is_none_or(|namespace| namespace == self.tree.namespace());
-        if own
-            && !self.tree.says_namespaces(&resource)
-            && let Some(meta) = document.get_mut("metadata").and_then(Value::as_object_mut)
-        {
-            meta.remove("namespace");
+        let edit = self.tree.edit_of_new(object.resource, object.document);
+        if let ObjectEdit::New { resource, document } = &edit {
+            let path = self.tree.new_file(resource, document)?;
+            if let Some(beside) = self.tree.kustomization_beside(&path) {
+                self.warn(format!(
+                    "{path} is new and {beside} does not name it: add it to its resources"
+                ));
+            }
         }
-        let path = self.tree.new_file(&resource, &document)?;
-        if let Some(beside) = self.tree.kustomization_beside(&path) {
-            self.warn(format!(
-                "{path} is new and {beside} does not name it: add it to its resources"
-            ));
-        }
-        self.edits.push(ObjectEdit::New { resource, document });
+        self.edits.push(edit);
         Ok(())
     }
 

@@ -78,7 +78,7 @@ pub(super) async fn tell(session: &Session, events: &UnboundedSender<Event>) {
 
 /// Sends the state of the work tree whenever it changes, until the session ends.
 pub(super) fn follow(session: &Arc<Session>, events: &UnboundedSender<Event>) {
-    if session.connection.repository.is_none() {
+    if Commits::of(&session.connection).is_none() {
         return;
     }
     let (session, events) = (Arc::downgrade(session), events.clone());

@@ -9,7 +9,6 @@ use crate::subjects::release_pin::matrix::{Cell, Columns, Health};
 use crate::subjects::release_pin::past::Recorded;
 use crate::text;
 use crate::tui::action::Action;
-use crate::tui::model::RepositoryInfo;
 use crate::tui::pen::{Glyphs, Pen, Sheet};
 use crate::tui::roster::{Roster, Seen, Sort};
 use crate::tui::screens::Scene;
@@ -516,19 +515,16 @@ fn nothing(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let target_info = &scene.model.target_info;
     let namespace = &target_info.namespace;
     let aimed = |line: &str| target_info.aimed(line.to_owned());
-    let is_plain = |repository: &&RepositoryInfo| {
-        let work_tree = repository.work_tree.as_ref();
-        work_tree.is_some_and(|work_tree| work_tree.plain)
-    };
+    let is_plain = target_info.work_tree().is_some_and(|found| found.plain);
     let kinds: Vec<&str> = world
         .sources()
         .filter_map(|source| Some(world.kind(source)?.kind.as_str()))
         .collect();
     let words = match world.freshness(Source::RELEASE_PINS) {
-        Freshness::Live if let Some(plain) = target_info.repository.as_ref().filter(is_plain) => vec![
+        Freshness::Live if is_plain => vec![
             format!(
                 "{} has no objects of bowline's kinds: {}",
-                plain.directory,
+                target_info.directory().unwrap_or_default(),
                 kinds.join(", ")
             ),
             "nothing is wrong with the repository: no file mentions openchoreo.dev, core.choreo.dev or bowline.dev yet".to_owned(),
