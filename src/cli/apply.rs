@@ -17,10 +17,11 @@ use serde_json::Value;
 use super::connect::{self, Connection, Environment, Options, Target};
 use super::error::{Error, Exit, Failures};
 use super::gitflags::GitFlags;
-use super::kinds::{self, Kind, Kinds};
+use super::kinds::{self, Kinds};
 use super::manifests::{self, Manifest};
 use super::output::Format;
 use super::report::Report;
+use super::target_object::TargetObject;
 use super::{commits, observing};
 use crate::api::ReleasePin;
 use crate::controllers::beside::Beside;
@@ -179,7 +180,7 @@ async fn observed(
     connection: &Connection,
     options: &Options,
     environment: &Environment,
-    pins: &[Place],
+    pins: &[TargetObject],
     say: &mut dyn FnMut(String),
 ) -> Result<(), Error> {
     let is_embedded = matches!(connection.target, Target::Embedded { .. });
@@ -219,7 +220,7 @@ pub fn writable(connection: &Connection, verb: &str) -> Result<(), Error> {
 
 /// Returns an error if the target is a repository and the object is not of a kind of bowline: a repository
 /// stores no other kinds.
-fn storable(connection: &Connection, place: &Place) -> Result<(), Error> {
+fn storable(connection: &Connection, place: &TargetObject) -> Result<(), Error> {
     match connection.target.stores(&place.kind.resource.group) {
         false => {
             let message = format!("{} is no object of bowline", place.label());
@@ -230,46 +231,13 @@ fn storable(connection: &Connection, place: &Place) -> Result<(), Error> {
     }
 }
 
-/// The identity of an object: kind, namespace and name, with the API that reads and writes it.
-pub struct Place {
-    /// The kind.
-    pub kind: Kind,
-    /// The namespace; None for a cluster-scoped kind.
-    pub namespace: Option<String>,
-    /// The name.
-    pub name: String,
-    /// The API client of the kind in the namespace.
-    pub objects: Api<DynamicObject>,
-}
-
-impl Place {
-    /// Builds the identity of an object in a namespace.
-    pub fn new(connection: &Connection, kind: Kind, namespace: &str, name: &str) -> Place {
-        Place {
-            namespace: kind.namespaced.then(|| namespace.to_owned()),
-            name: name.to_owned(),
-            objects: kind.objects(&connection.client, Some(namespace)),
-            kind,
-        }
-    }
-
-    /// Returns `kind/name` for messages.
-    pub fn label(&self) -> String {
-        format!("{}/{}", self.kind.label(), self.name)
-    }
-
-    fn key(&self) -> String {
-        format!("{} {:?}", self.label(), self.namespace)
-    }
-}
-
 /// Returns the kind, namespace and name of an object in a file.
 pub async fn place(
     kinds: &mut Kinds<'_>,
     connection: &Connection,
     options: &Options,
     manifest: &Manifest,
-) -> Result<Place, Error> {
+) -> Result<TargetObject, Error> {
     let kind = kinds.of(&manifest.api_version, &manifest.kind).await?;
     let namespace = match (&manifest.namespace, &options.namespace) {
         (Some(own), Some(told)) if own != told && kind.namespaced => {
@@ -284,12 +252,17 @@ pub async fn place(
         (Some(own), _) => own,
         (None, _) => &connection.namespace,
     };
-    Ok(Place::new(connection, kind, namespace, &manifest.name))
+    Ok(TargetObject::new(
+        connection,
+        kind,
+        namespace,
+        &manifest.name,
+    ))
 }
 
 /// Applies an object, and returns the effect.
 pub async fn put(
-    place: &Place,
+    place: &TargetObject,
     object: &Value,
     parameters: &PatchParams,
 ) -> Result<Change, kube::Error> {
@@ -331,7 +304,7 @@ fn comparable(object: &DynamicObject) -> Value {
 }
 
 /// Builds the error of a failed apply; for a field conflict, with a hint.
-pub fn explained(place: &Place, error: kube::Error) -> Error {
+pub fn explained(place: &TargetObject, error: kube::Error) -> Error {
     let is_managed = match &error {
         kube::Error::Api(status) => status.details.iter().any(|details| {
             let mut causes = details.causes.iter();

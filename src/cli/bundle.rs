@@ -3,11 +3,11 @@
 use kube::api::ObjectMeta;
 use serde_json::{Value, json};
 
-use super::apply;
 use super::connect::Connection;
 use super::error::{Error, Exit};
 use super::kinds::Kinds;
 use super::manifests::Manifest;
+use super::target_object::TargetObject;
 use crate::api::{self, labels};
 
 /// The field manager of the installed objects.
@@ -93,7 +93,7 @@ fn installed_image(live: &Value) -> Option<&str> {
 /// An object of the bundle, and the object of the same name on the cluster.
 pub struct Piece {
     /// The kind, namespace and name.
-    pub place: apply::Place,
+    pub place: TargetObject,
     /// The object of the bundle.
     pub value: Value,
     /// The object of the same name on the cluster; None if there is none.
@@ -195,7 +195,7 @@ pub async fn look(
             Err(error) => return Err(error),
         };
         let namespace = manifest.namespace.as_deref().unwrap_or_default();
-        let place = apply::Place::new(connection, kind, namespace, &manifest.name);
+        let place = TargetObject::new(connection, kind, namespace, &manifest.name);
         let found = match manifest.is_crd() {
             true => {
                 let found = place.objects.get_metadata_opt(&place.name).await?;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::apply::Place;
 use super::connect::{Address, Connection, Options};
 use super::error::{Error, Exit};
+use super::target_object::TargetObject;
 use crate::connect::{NotFollowed, Repository};
 use crate::git::GitError;
 use crate::git::commit::CommitError;
@@ -38,7 +38,7 @@ pub(super) fn of<'a>(
 
 /// Returns the file of an object in a repository, relative to the root of the work tree; None for another
 /// target, and for an object that no file contains.
-pub(super) fn file_of(connection: &Connection, place: &Place) -> Option<String> {
+pub(super) fn file_of(connection: &Connection, place: &TargetObject) -> Option<String> {
     let tree = &connection.repository.as_ref()?.tree;
     let resource = &place.kind.resource;
     let resource = format!("{}/{}", resource.group, resource.plural);

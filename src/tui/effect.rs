@@ -45,7 +45,7 @@ pub enum Effect {
     /// Cancel the request with this ticket: reading stops at once, applying a plan stops before the next object.
     Cancel(Ticket),
     /// Read the revisions of a ReleasePin.
-    Revisions(Ticket, Place),
+    Revisions(Ticket, CellKey),
     /// Compute a comparison.
     Compare(Ticket, Box<Comparison>),
     /// Read the audit trail and verify it.
@@ -70,14 +70,14 @@ pub enum Effect {
 
 /// A component in an environment: a cell of the matrix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct CellKey {
     /// The component.
     pub component: Arc<str>,
     /// The environment.
     pub environment: Arc<str>,
 }
 
-impl Place {
+impl CellKey {
     /// Returns the cell of a component in an environment.
     pub fn new(component: &str, environment: &str) -> Self {
         Self {
@@ -111,7 +111,7 @@ pub enum Compared {
     /// The manifests of two revisions of a ReleasePin.
     Revisions {
         /// The component and its environment.
-        place: Place,
+        place: CellKey,
         /// The older revision.
         from: i64,
         /// The newer revision.
@@ -125,7 +125,7 @@ pub enum Compared {
         to: String,
     },
     /// The desired manifests and the live objects of a cell.
-    Live(Place),
+    Live(CellKey),
 }
 
 impl Compared {
@@ -173,9 +173,9 @@ impl Compared {
     }
 
     /// Returns the cell of the newer side; None for two releases.
-    pub fn place(&self) -> Option<Place> {
+    pub fn place(&self) -> Option<CellKey> {
         match self {
-            Self::Environments { component, to, .. } => Some(Place::new(component, to)),
+            Self::Environments { component, to, .. } => Some(CellKey::new(component, to)),
             Self::Revisions { place, .. } | Self::Live(place) => Some(place.clone()),
             Self::Releases { .. } => None,
         }

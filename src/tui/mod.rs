@@ -32,6 +32,7 @@ pub mod screenshot;
 mod snapshot_test;
 #[cfg(test)]
 mod story;
+pub mod target_info;
 pub mod tasks;
 pub mod terminal;
 pub mod theme;

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::effect::Ticket;
-use super::model::TargetInfo;
+use super::target_info::TargetInfo;
 use crate::connect::Address;
 use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::rollout::Rollout;

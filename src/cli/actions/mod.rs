@@ -30,7 +30,7 @@ use crate::subjects::release_pin::actions::pin::{PinHold, Unpin};
 use crate::subjects::release_pin::actions::promote::Promote;
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::actions::undo::Undo;
-use crate::subjects::release_pin::planner::{NotPlanned, Order};
+use crate::subjects::release_pin::planner::{ActionRequest, NotPlanned};
 use crate::subjects::release_pin::preview::PreviewError;
 use crate::subjects::release_pin::rollout::Rollout;
 use crate::subjects::release_pin::rules::Refusal;
@@ -131,14 +131,14 @@ impl<'a> Session<'a> {
     /// Translates the arguments of a verb into a command.
     fn command(&self, verb: &Verb) -> Result<Command, Error> {
         Ok(Command::Change(match verb {
-            Verb::Deploy(arguments) => Order::Deploy {
+            Verb::Deploy(arguments) => ActionRequest::Deploy {
                 component: self.component(&arguments.component)?,
                 environment: arguments.environment.clone(),
                 release: arguments.release.clone(),
                 skip_path: arguments.skip_path,
             },
-            Verb::Promote(arguments) => Order::Promote(self.promotion(arguments)?),
-            Verb::Rollback(arguments) => Order::Rollback {
+            Verb::Promote(arguments) => ActionRequest::Promote(self.promotion(arguments)?),
+            Verb::Rollback(arguments) => ActionRequest::Rollback {
                 component: self.component(&arguments.component)?,
                 environment: named_environment(&arguments.environment)?,
                 to: match (&arguments.to, arguments.to_revision) {
@@ -150,19 +150,19 @@ impl<'a> Session<'a> {
             },
             Verb::Pin(arguments) => {
                 let now = self.asked.now;
-                Order::Pin(PinHold {
+                ActionRequest::Pin(PinHold {
                     component: self.component(&arguments.component)?,
                     environment: named_environment(&arguments.environment)?,
                     until: arguments.until.map(|until| until.from(now)).transpose()?,
                     release: arguments.release.clone(),
                 })
             }
-            Verb::Unpin(arguments) => Order::Unpin(Unpin {
+            Verb::Unpin(arguments) => ActionRequest::Unpin(Unpin {
                 component: self.component(&arguments.component)?,
                 environment: named_environment(&arguments.environment)?,
                 hold: arguments.hold.clone(),
             }),
-            Verb::Undo(arguments) => Order::Undo(Undo {
+            Verb::Undo(arguments) => ActionRequest::Undo(Undo {
                 component: self.component(&arguments.component)?,
                 environment: named_environment(&arguments.environment)?,
             }),

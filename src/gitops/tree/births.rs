@@ -11,15 +11,12 @@ use kube_embedded::object::meta;
 
 use super::branch::Told;
 use super::identity::{hash, or_else};
-use super::index::{Held, Index, Known};
+use super::index::{Births, Held, Index, Known};
 use super::moves::{Blobs, State};
 use super::read::resource_of;
 use crate::api::lists;
 use crate::git::GitError;
 use crate::git::log::Changed;
-
-/// The creation times of the objects of a file, in seconds, by the identity of the object.
-pub(super) type Births = BTreeMap<String, i64>;
 
 /// Returns when an object of a file came to the branch; None if that is not known.
 pub(super) fn born(

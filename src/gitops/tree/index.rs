@@ -12,10 +12,12 @@ use kube_embedded::sqlite::Revision;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::births::Births;
 use super::chronicle::Entry;
 use super::identity::PINS;
 use super::stat::Stat;
+
+/// The creation times of the objects of a file, in seconds, by the identity of the object.
+pub(super) type Births = BTreeMap<String, i64>;
 
 /// The version of the index. It is incremented when the meaning of the content changes, or the way in which files
 /// are read.

@@ -3,23 +3,84 @@
 //! The mark is an annotation of the release, with its operation and everything that the audit entry
 //! needs. A client that finds the entry missing writes it before it changes the release.
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 
-use super::actions::mark::Marking;
 use super::ledger::{Ledger, is_operation};
+use super::rules::Refusal;
 use crate::api::bowline::audit::{Action, ContentRef};
 use crate::api::openchoreo::release::{Mark, Verdict};
 use crate::api::{Release, labels};
 use crate::connect::explain;
 use crate::engine::audit::OnRelease;
+use crate::engine::confirmation::{Confirmation, Reason};
 use crate::engine::repeat::{is_ambiguous, pause, repeat};
 use crate::engine::whoami::Clock;
+use crate::engine::world::Key;
 
 /// The number of attempts to write a mark. An attempt fails if a claim changes the release at the same time.
 const ATTEMPTS: u32 = 20;
+
+/// The plan of a mark.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Marking {
+    /// The id of the operation.
+    pub operation: String,
+    /// The reason that the user gave.
+    pub reason: Option<String>,
+    /// The user who marks the release.
+    pub by: String,
+    /// The time at which the plan was made.
+    pub at: Timestamp,
+    /// The namespace and the name of the release.
+    pub release: Key,
+    /// The uid, which differs from the uid of a later release of the same name.
+    pub uid: String,
+    /// The mark before the action; None if the release has no mark.
+    pub was: Option<Verdict>,
+    /// The mark after the action.
+    pub verdict: Verdict,
+    /// Whether the release already has this mark.
+    pub unchanged: bool,
+    /// The environments in which the release is the effective release.
+    pub runs_in: Vec<String>,
+    /// Warnings for the user.
+    pub warnings: Vec<String>,
+}
+
+impl Marking {
+    /// Returns whether the mark needs a reason: a bad mark does, and a good mark that replaces a bad one.
+    pub fn needs_reason(&self) -> bool {
+        !self.unchanged && [Some(self.verdict), self.was].contains(&Some(Verdict::Bad))
+    }
+
+    /// Returns the confirmation of the mark.
+    pub fn confirmation(&self) -> Confirmation {
+        Confirmation {
+            reason: match self.noted() {
+                Err(_) => Reason::Required,
+                Ok(()) => Reason::Optional,
+            },
+            ..Confirmation::default()
+        }
+    }
+
+    /// Returns an error if the mark needs a reason and has none: such a plan can be shown, but not
+    /// applied.
+    pub fn noted(&self) -> Result<(), Refusal> {
+        let given = self.reason.as_deref().unwrap_or_default();
+        match self.needs_reason() && given.trim().is_empty() {
+            true => Err(Refusal::NoNote {
+                release: self.release.name.to_string(),
+                verdict: word(self.verdict),
+            }),
+            false => Ok(()),
+        }
+    }
+}
 
 /// The reason why a release is not marked.
 #[derive(Debug, thiserror::Error)]

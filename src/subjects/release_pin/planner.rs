@@ -1,4 +1,4 @@
-//! The steps from a user's order to a plan, which both front ends share.
+//! The steps from a user's request to a plan, which both front ends share.
 //!
 //! The planners of the actions are pure functions. This module fetches their input, and creates the
 //! release that a plan needs before it can be applied. Nothing here asks the user or prints: notes
@@ -36,9 +36,9 @@ use crate::resolve::git::Git;
 use crate::subjects::release_pin::facts::PinFact;
 use crate::subjects::release_pin::rows::ReleaseRow;
 
-/// A user's order to change ReleasePins.
+/// A user's request to change ReleasePins.
 #[derive(Clone, Debug)]
-pub enum Order {
+pub enum ActionRequest {
     /// Deploy a release to an environment without a promotion path into it.
     Deploy {
         /// The name of the component.
@@ -70,21 +70,21 @@ pub enum Order {
     /// Reverse the last action.
     Undo(Undo),
     /// The same verb on several ReleasePins, as one plan.
-    Set(Vec<Order>),
+    Set(Vec<ActionRequest>),
 }
 
-impl Order {
-    /// Returns whether the order restores an earlier state of a ReleasePin, or changes only its
-    /// holds. The write of such an order does not wait for a remote.
+impl ActionRequest {
+    /// Returns whether the request restores an earlier state of a ReleasePin, or changes only its
+    /// holds. The write of such a request does not wait for a remote.
     pub fn is_urgent(&self) -> bool {
         match self {
             Self::Deploy { .. } | Self::Promote(_) => false,
             Self::Rollback { .. } | Self::Pin(_) | Self::Unpin(_) | Self::Undo(_) => true,
-            Self::Set(orders) => orders.iter().all(Self::is_urgent),
+            Self::Set(requests) => requests.iter().all(Self::is_urgent),
         }
     }
 
-    /// Returns the component and the environment; None if the order is about several ReleasePins.
+    /// Returns the component and the environment; None if the request is about several ReleasePins.
     pub fn place(&self) -> Option<(&str, &str)> {
         Some(match self {
             Self::Deploy {
@@ -108,12 +108,12 @@ impl Order {
         })
     }
 
-    /// Returns the environment in which the component has to be deployed already; None if the order
+    /// Returns the environment in which the component has to be deployed already; None if the request
     /// is about several ReleasePins.
     fn environment(&self) -> Option<&str> {
         match self {
             Self::Promote(promote) => Some(&promote.from),
-            order => order.place().map(|(_, environment)| environment),
+            request => request.place().map(|(_, environment)| environment),
         }
     }
 }
@@ -125,7 +125,7 @@ pub struct ActionPlan {
     pub plan: Plan,
     /// Notes for the user.
     pub notes: Vec<String>,
-    /// A release that the plan needs and that does not exist yet, with its deploy order.
+    /// A release that the plan needs and that does not exist yet, with its deploy request.
     unmade: Option<(Box<Release>, Deploy)>,
     /// The objects before and after each change, if the planner of their kind has read them.
     objects: Option<Vec<[Value; 2]>>,
@@ -177,7 +177,7 @@ impl ActionPlan {
 /// The reason why there is no plan.
 #[derive(Debug, thiserror::Error)]
 pub enum NotPlanned {
-    /// Rules refuse the order.
+    /// Rules refuse the request.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Refused(Vec<Refusal>),
     /// The definitions of a release are not available.
@@ -186,7 +186,7 @@ pub enum NotPlanned {
     /// A definition in a repository cannot be referenced.
     #[error(transparent)]
     Reference(#[from] NoReference),
-    /// The planner of another kind refuses the order.
+    /// The planner of another kind refuses the request.
     #[error(transparent)]
     Subject(#[from] SubjectError),
     /// A request failed.
@@ -211,15 +211,15 @@ pub struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// Makes the plan of an order; if a rule refuses the order, explains the refusals.
+    /// Makes the plan of a request; if a rule refuses the request, explains the refusals.
     pub async fn action_plan(
         &self,
-        order: &Order,
+        request: &ActionRequest,
         asked: &Asked,
     ) -> Result<ActionPlan, NotPlanned> {
-        match self.plan(order, asked).await {
+        match self.plan(request, asked).await {
             Err(NotPlanned::Refused(refusals)) => {
-                let refusals = self.with_components(order, refusals, asked).await;
+                let refusals = self.with_components(request, refusals, asked).await;
                 let refusals = refusals.into_iter();
                 let named = refusals.map(|refusal| self.explained(refusal, &asked.namespace));
                 Err(NotPlanned::Refused(named.collect()))
@@ -232,11 +232,11 @@ impl Planner<'_> {
     /// ReleasePins alone, so the target decides whether the component exists.
     async fn with_components(
         &self,
-        order: &Order,
+        request: &ActionRequest,
         mut refusals: Vec<Refusal>,
         asked: &Asked,
     ) -> Vec<Refusal> {
-        let Some(environment) = order.environment() else {
+        let Some(environment) = request.environment() else {
             return refusals;
         };
         for refusal in &mut refusals {
@@ -278,11 +278,11 @@ impl Planner<'_> {
         }
     }
 
-    async fn plan(&self, order: &Order, asked: &Asked) -> Result<ActionPlan, NotPlanned> {
+    async fn plan(&self, request: &ActionRequest, asked: &Asked) -> Result<ActionPlan, NotPlanned> {
         let mut notes = Vec::new();
         let mut unmade = None;
-        let plan = match order {
-            Order::Deploy {
+        let plan = match request {
+            ActionRequest::Deploy {
                 component,
                 environment,
                 release,
@@ -300,7 +300,7 @@ impl Planner<'_> {
                 let supposed = unmade.as_ref().map(|(release, _)| row(release, asked));
                 deploy::plan_with(&self.feed.world(), supposed.as_ref(), &command, asked)?
             }
-            Order::Promote(command) => {
+            ActionRequest::Promote(command) => {
                 let mut command = command.clone();
                 let repository = self.connection.repository.as_ref();
                 if repository.is_some_and(|repository| repository.beside.is_none())
@@ -314,7 +314,7 @@ impl Planner<'_> {
                 }
                 promote::plan(&self.feed.world(), &command, asked).map_err(NotPlanned::Refused)?
             }
-            Order::Rollback {
+            ActionRequest::Rollback {
                 component,
                 environment,
                 to,
@@ -334,9 +334,9 @@ impl Planner<'_> {
                 };
                 rollback::plan(&self.feed.world(), &command, asked)?
             }
-            Order::Pin(command) => pin::plan_pin(&self.feed.world(), command, asked)?,
-            Order::Unpin(command) => pin::plan_unpin(&self.feed.world(), command, asked)?,
-            Order::Undo(command) => {
+            ActionRequest::Pin(command) => pin::plan_pin(&self.feed.world(), command, asked)?,
+            ActionRequest::Unpin(command) => pin::plan_unpin(&self.feed.world(), command, asked)?,
+            ActionRequest::Undo(command) => {
                 let Undo {
                     component,
                     environment,
@@ -344,8 +344,8 @@ impl Planner<'_> {
                 let entries = self.entries(component, environment, asked).await?;
                 undo::plan(&self.feed.world(), command, &entries, asked)?
             }
-            Order::Set(orders) => {
-                let set = Box::pin(self.set(orders, asked)).await?;
+            ActionRequest::Set(requests) => {
+                let set = Box::pin(self.set(requests, asked)).await?;
                 notes.extend(set.notes);
                 set.plan
             }
@@ -359,11 +359,15 @@ impl Planner<'_> {
     }
 
     /// Plans the same verb on several ReleasePins: all of them, or none if a rule refuses one.
-    async fn set(&self, orders: &[Order], asked: &Asked) -> Result<ActionPlan, NotPlanned> {
+    async fn set(
+        &self,
+        requests: &[ActionRequest],
+        asked: &Asked,
+    ) -> Result<ActionPlan, NotPlanned> {
         let mut whole: Option<ActionPlan> = None;
         let mut refusals = Vec::new();
-        for order in orders {
-            match (self.action_plan(order, asked).await, &mut whole) {
+        for request in requests {
+            match (self.action_plan(request, asked).await, &mut whole) {
                 (Ok(action_plan), None) => whole = Some(action_plan),
                 (Ok(action_plan), Some(whole)) => {
                     whole.plan.changes.extend(action_plan.plan.changes);

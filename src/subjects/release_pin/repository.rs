@@ -8,7 +8,7 @@ use kube::{Client, ResourceExt};
 use serde_json::json;
 
 use super::actions::gc::{Candidate, Collection};
-use super::actions::mark::Marking;
+use super::marking::Marking;
 use crate::api::bowline::audit::Action;
 use crate::api::openchoreo::release::{Mark, Verdict};
 use crate::api::{Release, ReleasePin, labels};

@@ -4,6 +4,12 @@ use serde_json::{Map, Value};
 
 use crate::api::digest;
 
+/// The kind that has ReplicaSets and can be paused.
+pub(super) const DEPLOYMENT_KIND: &str = "Deployment";
+/// The path of the pod template.
+pub(super) const TEMPLATE: &[&str] = &["spec", "template"];
+/// The path of the field that stops the rollouts of a Deployment.
+pub(super) const PAUSED: &[&str] = &["spec", "paused"];
 /// The label that the controller adds to the template of each ReplicaSet.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 /// The number of images that a description names.

@@ -6,10 +6,10 @@ use crate::connect::explain;
 use crate::engine::revisions::Revisions;
 use crate::subjects::matrix::named;
 use crate::subjects::release_pin::revisions::{NoSubject, Pinned, Subject};
-use crate::tui::effect::Place;
+use crate::tui::effect::CellKey;
 
 /// Reads the revisions of a subject, or returns the reason why that is impossible.
-pub async fn revisions(session: &Session, place: &Place) -> Result<Revisions<Pinned>, String> {
+pub async fn revisions(session: &Session, place: &CellKey) -> Result<Revisions<Pinned>, String> {
     let connection = &session.connection;
     if let Some((subject, actions)) = named(&connection.namespace, &place.component) {
         let read = (actions.revisions)(&connection.client, &subject, session.now()).await;

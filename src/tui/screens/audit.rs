@@ -21,7 +21,7 @@ use crate::engine::world::Source;
 use crate::engine::world::feed::Touched;
 use crate::text;
 use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Compared, Comparison, Effect, Object, Place, Record, Ticket};
+use crate::tui::effect::{Answer, CellKey, Compared, Comparison, Effect, Object, Record, Ticket};
 use crate::tui::filter::{Facts, Filter};
 use crate::tui::model::{Level, Subject, TargetInfo, Turn};
 use crate::tui::rows::{Row, Rows, page};
@@ -64,7 +64,7 @@ struct Shown {
     component: String,
     standing: Standing,
     /// The ReleasePin and the revision to compare, if the entry is about a ReleasePin.
-    moved: Option<(Place, i64)>,
+    moved: Option<(CellKey, i64)>,
 }
 
 /// The verification result of one entry.
@@ -303,7 +303,7 @@ impl State {
 }
 
 /// Returns the comparison of a revision with the one before; None for the first revision.
-fn comparison((place, revision): &(Place, i64)) -> Option<Comparison> {
+fn comparison((place, revision): &(CellKey, i64)) -> Option<Comparison> {
     (*revision > 1).then(|| Comparison {
         what: Compared::Revisions {
             place: place.clone(),
@@ -378,9 +378,9 @@ fn rows(record: &Record) -> Vec<Row<Shown>> {
 }
 
 /// Returns the cell of an entry about a ReleasePin; None if its labels do not match its subject.
-fn place(entry: &AuditEntry) -> Option<Place> {
+fn place(entry: &AuditEntry) -> Option<CellKey> {
     let label = |name| entry.labels().get(name);
-    let place = Place::new(label(labels::COMPONENT)?, label(labels::ENVIRONMENT)?);
+    let place = CellKey::new(label(labels::COMPONENT)?, label(labels::ENVIRONMENT)?);
     let name = names::pin(&place.component, &place.environment);
     let subject = &entry.spec.subject;
     (subject.kind == RELEASE_PIN && subject.name == name).then_some(place)

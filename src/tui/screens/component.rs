@@ -12,7 +12,7 @@ use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source};
 use crate::subjects::release_pin::matrix::Columns;
 use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Place, Ticket};
+use crate::tui::effect::{Answer, CellKey, Ticket};
 use crate::tui::model::{Subject, Turn};
 
 /// A component and its environments.
@@ -39,7 +39,7 @@ impl State {
             .or_else(deployed)
             .unwrap_or_default();
         let name = columns.names().get(column).cloned();
-        let place = Place {
+        let place = CellKey {
             component,
             environment: name.unwrap_or_else(|| "".into()),
         };
@@ -103,7 +103,7 @@ impl State {
             return;
         };
         if self.history.place.environment != *environment {
-            let place = Place {
+            let place = CellKey {
                 component: Arc::clone(&self.component.name),
                 environment: Arc::clone(environment),
             };

@@ -17,7 +17,7 @@ use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::matrix::{self, Columns};
 use crate::subjects::workload;
 use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Compare, Compared, Comparison, Effect, Place, Ticket};
+use crate::tui::effect::{Answer, CellKey, Compare, Compared, Comparison, Effect, Ticket};
 use crate::tui::model::{Level, Subject, Turn};
 use crate::tui::widgets::scrolled;
 
@@ -32,7 +32,7 @@ pub struct State {
     /// The requested comparison; None if the caller passed a finished one, which cannot be read again.
     asked: Option<Compared>,
     /// The component and the environment of the comparison; None for two releases.
-    place: Option<Place>,
+    place: Option<CellKey>,
     ticket: Ticket,
     /// Whether noise is shown.
     noise: bool,
@@ -122,13 +122,13 @@ impl State {
     }
 
     /// Shows a finished comparison.
-    pub fn given(compare: Compare, place: Option<Place>, turn: &mut Turn<'_>) -> Self {
+    pub fn given(compare: Compare, place: Option<CellKey>, turn: &mut Turn<'_>) -> Self {
         let mut state = Self::empty(place, None);
         state.show(compare, turn.size);
         state
     }
 
-    fn empty(place: Option<Place>, asked: Option<Compared>) -> Self {
+    fn empty(place: Option<CellKey>, asked: Option<Compared>) -> Self {
         Self {
             asked,
             place,
@@ -414,10 +414,10 @@ pub fn together<'d>(diffs: impl Iterator<Item = &'d Diff>) -> Diff {
 pub fn of_place(
     world: &World,
     namespace: &str,
-    place: &Place,
+    place: &CellKey,
     now: Timestamp,
 ) -> Result<Compared, String> {
-    let Place {
+    let CellKey {
         component,
         environment,
     } = place;

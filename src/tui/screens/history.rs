@@ -18,7 +18,7 @@ use crate::subjects::release_pin::revisions::{Made, Pinned};
 use crate::subjects::release_pin::rows::Pin;
 use crate::subjects::service::Command;
 use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Compared, Effect, Place, Ticket};
+use crate::tui::effect::{Answer, CellKey, Compared, Effect, Ticket};
 use crate::tui::filter::{Facts, Filter, Matcher};
 use crate::tui::from_keys;
 use crate::tui::model::{Level, ScreenRequest, Turn};
@@ -28,7 +28,7 @@ use crate::tui::screens::matrix::pane::word;
 #[derive(Debug)]
 pub struct History {
     /// The component and the environment.
-    pub place: Place,
+    pub place: CellKey,
     ticket: Ticket,
     /// The state of the ReleasePin at the time of the request.
     seen: Option<Seen>,
@@ -58,7 +58,7 @@ enum Found {
 
 impl History {
     /// Requests the revisions of a ReleasePin.
-    pub fn open(place: Place, turn: &mut Turn<'_>) -> Self {
+    pub fn open(place: CellKey, turn: &mut Turn<'_>) -> Self {
         let mut history = Self {
             place,
             ticket: 0,
@@ -346,7 +346,7 @@ impl History {
             }
             _ => return Handled::No,
         };
-        let order = planner::Order::Rollback {
+        let order = planner::ActionRequest::Rollback {
             component: self.place.component.to_string(),
             environment: self.place.environment.to_string(),
             to,

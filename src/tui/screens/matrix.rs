@@ -26,7 +26,7 @@ use crate::subjects::release_pin::rows::Pin;
 use crate::text;
 use crate::text::quoted;
 use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Effect, Place, Ticket};
+use crate::tui::effect::{Answer, CellKey, Effect, Ticket};
 use crate::tui::filter::{self, Filter};
 use crate::tui::model::{Level, Subject, Turn};
 use crate::tui::roster::{Kind, Roster, Sort};
@@ -145,9 +145,9 @@ impl State {
     }
 
     /// Returns the cell under the cursor.
-    pub fn place(&self) -> Option<Place> {
+    pub fn place(&self) -> Option<CellKey> {
         let roster = self.roster.as_ref()?;
-        Some(Place {
+        Some(CellKey {
             component: roster.selected()?.name.clone(),
             environment: roster.columns().names().get(self.column)?.clone(),
         })
@@ -479,7 +479,7 @@ impl State {
             }
             (_, Some(Recorded::Ran(cell))) => cell.release.to_owned(),
             (_, shown) => {
-                let Place {
+                let CellKey {
                     component,
                     environment,
                 } = place;

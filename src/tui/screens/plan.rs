@@ -34,7 +34,7 @@ use crate::subjects::release_pin::planner;
 use crate::subjects::service::{Command, Confirmed, PlannedCommand};
 use crate::tui::action::{Action, Mode};
 use crate::tui::confirm::ConfirmationLine;
-use crate::tui::effect::{Answer, Compare, Effect, Half, Place, Planned, Refused, Ticket};
+use crate::tui::effect::{Answer, CellKey, Compare, Effect, Half, Planned, Refused, Ticket};
 use crate::tui::from_keys::{self, Wanted};
 use crate::tui::hints;
 use crate::tui::model::{Level, ScreenRequest, Subject, Turn};
@@ -357,7 +357,7 @@ impl State {
             notes: action_plan.notes.clone(),
         };
         let place = self.command.place();
-        let place = place.map(|(component, environment)| Place::new(component, environment));
+        let place = place.map(|(component, environment)| CellKey::new(component, environment));
         let opened = diff::State::given(compare, place, turn);
         turn.open(Screen::Diff(Box::new(opened)));
     }
@@ -398,8 +398,8 @@ impl State {
     }
 
     /// Returns the cell whose revision the user has to choose, because no last good revision is known.
-    fn choosing(&self, refused: &Refused, turn: &Turn<'_>) -> Option<Place> {
-        let Command::Change(planner::Order::Rollback {
+    fn choosing(&self, refused: &Refused, turn: &Turn<'_>) -> Option<CellKey> {
+        let Command::Change(planner::ActionRequest::Rollback {
             component,
             environment,
             to: Target::LastGood,
@@ -412,7 +412,7 @@ impl State {
         let pin = turn.world.pin_of(&key, environment)?;
         // With only one revision there is nothing to choose.
         let chooses = refused.chooses_revision && pin.generation > 1;
-        chooses.then(|| Place::new(component, environment))
+        chooses.then(|| CellKey::new(component, environment))
     }
 
     /// Returns the reason why the plan cannot be applied, no matter what the user types.

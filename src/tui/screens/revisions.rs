@@ -10,7 +10,7 @@ use super::history::History;
 use super::{Handled, Scene};
 use crate::engine::world::feed::Touched;
 use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Place, Ticket};
+use crate::tui::effect::{Answer, CellKey, Ticket};
 use crate::tui::model::{Subject, Turn};
 use crate::tui::pen::Sheet;
 use crate::tui::theme::Role;
@@ -30,7 +30,7 @@ pub struct State {
 
 impl State {
     /// Opens the revisions of a ReleasePin, and requests them.
-    pub fn open(place: Place, turn: &mut Turn<'_>) -> Self {
+    pub fn open(place: CellKey, turn: &mut Turn<'_>) -> Self {
         Self {
             history: History::open(place, turn),
             closed: false,

@@ -12,7 +12,7 @@ use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::past::{Past, Recorded, Then};
 use crate::tui::action::{Action, Mode};
-use crate::tui::effect::{Answer, Compared, Effect, Place, Ticket};
+use crate::tui::effect::{Answer, CellKey, Compared, Effect, Ticket};
 use crate::tui::keymap::Keymap;
 use crate::tui::model::{Level, Turn};
 use crate::tui::screens::{Screen, diff, revisions};
@@ -86,7 +86,7 @@ impl State {
     }
 
     /// Returns the matrix at the displayed past time, the component under the cursor, and the time in words.
-    fn then<'t>(&'t self, turn: &Turn<'t>) -> Result<(Then<'t>, Place, Key, String), String> {
+    fn then<'t>(&'t self, turn: &Turn<'t>) -> Result<(Then<'t>, CellKey, Key, String), String> {
         let found = self.travel.as_ref().zip(self.roster.as_ref());
         let ((travel, roster), place) = found
             .zip(self.place())
@@ -132,9 +132,9 @@ impl State {
     }
 
     /// Returns the cell under the cursor and its revision at the displayed past time.
-    fn revision_then(&self, turn: &Turn<'_>) -> Result<(Place, i64), String> {
+    fn revision_then(&self, turn: &Turn<'_>) -> Result<(CellKey, i64), String> {
         let (then, place, component, moment) = self.then(turn)?;
-        let Place {
+        let CellKey {
             component: name,
             environment,
         } = &place;
