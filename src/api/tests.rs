@@ -1,4 +1,4 @@
-//! deploy/ matches the types, and the types fulfil their rules.
+//! Compares deploy/ with the types, and checks the schemas of the types.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Rewrites deploy/crds instead of comparing.
+/// The environment variable that rewrites deploy/crds instead of comparing it.
 const BLESS: &str = "BOWLINE_BLESS";
 
 #[test]
 fn deploy_holds_the_crds_of_the_types() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/crds");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/crds");
     let mut expected = BTreeSet::new();
     for crd in crds() {
         let name = format!("{}.yaml", crd.metadata.name.as_deref().unwrap());
@@ -30,7 +30,7 @@ fn deploy_holds_the_crds_of_the_types() {
             stored == text,
             "deploy/crds/{name} differs from the types; run with {BLESS}=1 to write it anew"
         );
-        // This program was compiled with the old files.
+        // With BLESS the files may be newer than this program, which contains their old text.
         let is_written = WRITTEN_CRDS.contains(&text.as_str());
         assert!(is_written || std::env::var_os(BLESS).is_some(), "{name}");
         expected.insert(name);
@@ -68,7 +68,7 @@ fn assert_described(path: &str, schema: &Value) {
     assert!(schema.get("nullable").is_none() || schema.get("type").is_none());
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let path = format!("{path}.{name}");
-        // The fields of foreign objects have no descriptions here.
+        // The fields of embedded foreign objects need no descriptions.
         let foreign = ["apiVersion", "kind", "metadata", "spec"].contains(&name.as_str());
         assert!(
             foreign || property.get("description").is_some(),

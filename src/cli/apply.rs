@@ -1,7 +1,7 @@
 //! `bowline apply`: writes the objects of files to the target by server-side apply.
 //!
-//! It tries every object, and reports each failure with its file and line. It never deletes an object. On
-//! a repository it changes files and makes no commit.
+//! It tries every object, reports each failure with file and line, and deletes nothing. On a repository it
+//! edits files and makes no commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -27,7 +27,7 @@ use crate::api::ReleasePin;
 use crate::controllers::beside::Beside;
 use crate::engine::world::Key;
 
-/// How long bowline waits until the server serves a new kind.
+/// How long bowline waits until the server serves a newly created kind.
 const ESTABLISHED: Duration = Duration::from_secs(30);
 
 /// The arguments of `apply`.
@@ -56,19 +56,19 @@ pub struct Arguments {
     server_side: bool,
 }
 
-/// The effect of the apply on an object.
+/// What the apply did to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The object did not exist.
+    /// The object did not exist and was created.
     Created,
-    /// The object was different.
+    /// The object existed and was changed.
     Configured,
-    /// The object already had this content.
+    /// The object already had the wanted content.
     Unchanged,
 }
 
 impl Change {
-    /// Returns the word for the effect, as kubectl prints it.
+    /// Returns the word that kubectl prints for this result.
     pub fn word(self) -> &'static str {
         match self {
             Change::Created => "created",
@@ -175,7 +175,7 @@ pub async fn run(
     })
 }
 
-/// Waits until the controllers have observed the changed ReleasePins of an embedded store.
+/// Waits until the controllers of an embedded store have observed the changed ReleasePins.
 async fn observed(
     connection: &Connection,
     options: &Options,
@@ -207,7 +207,7 @@ async fn observed(
     Ok(())
 }
 
-/// Returns an error in read-only mode. A verb that writes calls this before it reads anything.
+/// Returns an error in read-only mode. Verbs that write call this before they read.
 pub fn writable(connection: &Connection, verb: &str) -> Result<(), Error> {
     match &connection.readonly {
         None => Ok(()),
@@ -260,7 +260,7 @@ pub async fn place(
     ))
 }
 
-/// Applies an object, and returns the effect.
+/// Applies an object, and returns what that did.
 pub async fn put(
     place: &TargetObject,
     object: &Value,
@@ -268,7 +268,8 @@ pub async fn put(
 ) -> Result<Change, kube::Error> {
     let (name, patch) = (&place.name, Patch::Apply(object));
     if parameters.dry_run {
-        // The answer of a dry run keeps the old resourceVersion even if the object would change.
+        // In a dry run, the server returns the old resourceVersion even if the object would change. So the
+        // content is compared.
         let before = place.objects.get_opt(name).await?;
         let after = place.objects.patch(name, parameters, &patch).await?;
         return Ok(match before {
@@ -289,7 +290,7 @@ pub async fn put(
     })
 }
 
-/// Returns an object without the fields that differ between two answers even if their content is the same.
+/// Returns an object without the fields that may differ between two answers although the content is the same.
 fn comparable(object: &DynamicObject) -> Value {
     let mut value = serde_json::to_value(object).unwrap_or(Value::Null);
     if let Some(Value::Object(metadata)) = value.get_mut("metadata") {
@@ -321,7 +322,7 @@ pub fn explained(place: &TargetObject, error: kube::Error) -> Error {
     }
 }
 
-/// Waits until the server serves a new kind.
+/// Waits until the server serves a newly created kind.
 pub async fn established(client: &Client, name: &str) -> Result<(), Error> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let ready = await_condition(api, name, conditions::is_crd_established());

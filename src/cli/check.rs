@@ -1,4 +1,5 @@
-//! `bowline check`: checks the objects of a repository, and shows the promotions in a change of it.
+//! `bowline check`: checks the objects of a repository, and shows the changes of ReleasePins since the merge
+//! base.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -30,20 +31,19 @@ pub struct Arguments {
     git: GitFlags,
 }
 
-/// The findings of `check`, as its output shows them.
+/// The output of `bowline check`.
 #[derive(Debug, Default, Serialize)]
 struct Report {
-    /// The promotions since the merge base.
+    /// The changes of ReleasePins since the merge base.
     promotions: Vec<Shown>,
     /// Errors in files and objects.
     wrong: Vec<String>,
     /// Changes that a rule refuses.
     refused: Vec<String>,
-    /// Warnings.
     warnings: Vec<String>,
 }
 
-/// A promotion, with its diff of the rendered objects in the environment.
+/// A change of a ReleasePin, with the diff of the rendered objects in its environment.
 #[derive(Debug, Serialize)]
 struct Shown {
     namespace: String,
@@ -51,13 +51,13 @@ struct Shown {
     environment: String,
     from: Option<String>,
     to: Option<String>,
-    /// A phrase about each hold that the change places, lifts or edits.
+    /// One text per hold that was placed, removed or edited.
     holds: Vec<String>,
     diff: String,
 }
 
 impl Report {
-    /// Prints the report. Each finding is one line, even if a file contains a line break.
+    /// Prints the report. Each finding is one line, even if its text contains a line break.
     fn print(&self, format: Format) -> String {
         match format {
             Format::Json => output::json(self),
@@ -111,7 +111,6 @@ impl Shown {
     }
 }
 
-/// Checks the repository, and prints the findings.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -161,7 +160,7 @@ pub async fn run(
     Ok(Outcome::ending(report.print(arguments.output), exit))
 }
 
-/// Describes the number of problems and of refused changes; leaves out a number that is zero.
+/// Returns the number of problems and of refused changes as text. Leaves out a zero.
 fn counted(problems: usize, refused: usize) -> String {
     let mut counts = Vec::new();
     if problems > 0 {

@@ -1,4 +1,4 @@
-//! `bowline crds`: the CustomResourceDefinitions of bowline's kinds.
+//! `bowline crds`: prints the CustomResourceDefinitions of bowline's kinds.
 
 use clap::{Args, ValueEnum};
 use kube::ResourceExt;
@@ -26,7 +26,6 @@ enum Form {
     Name,
 }
 
-/// Returns the definitions.
 pub fn run(arguments: &Arguments) -> String {
     match arguments.output {
         Form::Yaml => api::crds_yaml(),

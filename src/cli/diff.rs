@@ -1,7 +1,7 @@
-//! `bowline diff`: compares two environments, two revisions of a ReleasePin, the rendered with the live
-//! objects, or two releases.
+//! `bowline diff`: compares two environments, two revisions of a ReleasePin, rendered with live objects, or
+//! two releases.
 //!
-//! Each form collects two sides of objects and passes them to the engine's diff. Nothing is written.
+//! Each form reads two sides of objects and compares them with the diff of the engine. It writes nothing.
 
 use std::time::{Duration, Instant};
 
@@ -87,14 +87,14 @@ enum Form {
 }
 
 impl Arguments {
-    /// Returns the subject that the user named with its kind, such as deploy/web; None if the user named a
+    /// Returns the subject if the user named it with its kind, such as `deploy/web`; None if the user named a
     /// component.
     pub(super) fn subject(&self) -> Option<Named> {
         named_by(self.component.as_ref())
     }
 }
 
-/// Returns the difference. A message through `say` names the two sides.
+/// Returns the difference as output. Prints a message through `say` that names the two sides.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -165,7 +165,7 @@ pub async fn run(
 }
 
 impl Show {
-    /// Prints the descriptions of the two sides, and returns their difference.
+    /// Prints the titles of the two sides, and returns their difference as output.
     pub fn print(&self, sides: &Sides, say: &mut dyn FnMut(String)) -> Result<Outcome, Error> {
         for (word, side) in [("before", &sides.before), ("after", &sides.after)] {
             say(format!("{word}: {}, read {:.0}", side.what, side.read));
@@ -204,7 +204,7 @@ fn value(sides: &Sides, found: &diff::Diff) -> Value {
     value
 }
 
-/// Opens a read-only connection to a data plane by its context in the kubeconfig.
+/// Opens a read-only connection to a data plane, by its kubeconfig context.
 async fn data_plane(
     context: String,
     options: &Options,
@@ -216,7 +216,7 @@ async fn data_plane(
         repo: None,
         namespace: None,
         readonly: true,
-        // A data plane needs none of bowline's kinds.
+        // A data plane need not have the CRDs of bowline.
         kinds: Vec::new(),
         ..options.clone()
     };
@@ -224,10 +224,9 @@ async fn data_plane(
     Ok((connection.client, connection.target.to_string()))
 }
 
-/// A function that returns the current time.
 pub type Clock = fn() -> Timestamp;
 
-/// Prints the warnings of a lookup, and returns its result.
+/// Prints the notes of a lookup as warnings, and returns its result.
 pub fn noticed<T>(
     notes: Vec<String>,
     found: Result<T, CompareError>,

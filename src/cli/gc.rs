@@ -1,4 +1,4 @@
-//! `bowline gc`: deletes releases and snapshots that nothing uses any more.
+//! `bowline gc`: deletes releases and snapshots that nothing uses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,7 +56,7 @@ fn age(text: &str) -> Result<Duration, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Plans the collection, prints the plan, and deletes after a confirmation.
+/// Plans gc, prints the plan, asks for confirmation and deletes.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -130,7 +130,7 @@ pub async fn run(
     }
 }
 
-/// Returns the collection that this verb plans.
+/// Returns the gc plan of a planned `gc` command.
 fn collection(planned: &PlannedCommand) -> &Collection {
     match planned {
         PlannedCommand::Collection(collection) => collection,
@@ -140,7 +140,8 @@ fn collection(planned: &PlannedCommand) -> &Collection {
     }
 }
 
-/// Returns the error of a collection that could not be planned. A component can exist without a release.
+/// Returns the error of a gc that could not be planned. For a component that exists but has no release, the
+/// error says so.
 async fn not_collected(error: NotPlanned, connection: &Connection, address: &Address) -> Error {
     if let NotPlanned::Refused(refusals) = &error
         && let [Refusal::NoComponent { component, .. }] = refusals.as_slice()
@@ -151,7 +152,7 @@ async fn not_collected(error: NotPlanned, connection: &Connection, address: &Add
     not_planned(error, address)
 }
 
-/// The inputs for the execution of a collection.
+/// The values that the execution of a gc plan needs.
 struct Run<'a> {
     service: Service<'a>,
     address: Address,
@@ -159,7 +160,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Deletes the files of the collected releases, in one commit.
+    /// Deletes the files of the releases in one commit.
     async fn commit(
         &self,
         commits: &Commits<'_>,
@@ -292,7 +293,7 @@ fn shown(plan: &Collection, files: Option<&Proposal>, format: Format) -> String 
         Format::Table | Format::Wide => {
             let header = ["NAME", "COMPONENT", "SIZE", "AGE", "DELETE", "WHY"];
             let mut rows = vec![header.map(str::to_owned).to_vec()];
-            // The deletions are the last lines, directly above the question.
+            // The objects to delete are the last rows, directly above the question.
             rows.extend(all().filter(|found| !found.goes()).map(row));
             rows.extend(all().filter(|found| found.goes()).map(row));
             output::table(&rows)
@@ -325,7 +326,7 @@ fn value(plan: &Collection) -> Value {
     json!({"frees": plan.frees(), "keep": plan.keep, "objects": objects.collect::<Vec<_>>()})
 }
 
-/// Returns how many objects and bytes can be deleted, as text.
+/// Returns as text how many objects and bytes gc would delete.
 fn summary(plan: &Collection) -> Vec<String> {
     let all = plan.releases.len() + plan.snapshots.len();
     let going = plan.going().count();

@@ -1,4 +1,4 @@
-//! The flags that every verb has: they choose the target and how requests are sent.
+//! The flags that every verb has. They select the target and configure its requests.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use super::gitflags::GIT;
 use crate::api::names;
 use crate::connect::{Options, StoreFile};
 
-/// The flags of the commit that a verb makes on a repository.
+/// The flags for the commit that a verb makes in a repository.
 const OF_THE_COMMIT: [&str; 3] = ["branch", "push", "remote"];
 
-/// The verbs that make commits on a repository.
+/// The verbs that make commits in a repository.
 const COMMITS: [&str; 10] = [
     "deploy", "promote", "rollback", "pin", "unpin", "undo", "mark", "gc", "create", "release",
 ];
@@ -68,7 +68,7 @@ pub(super) struct Global {
     request_timeout: Option<Duration>,
 }
 
-/// Hides the flags of commits in the help of the verbs that make none.
+/// Hides the flags for commits in the help of verbs that make no commit.
 pub(super) fn hide_ignored(command: Command) -> Command {
     fn hide(verb: Command, commits: bool) -> Command {
         let commits = commits || COMMITS.contains(&verb.get_name());
@@ -79,11 +79,11 @@ pub(super) fn hide_ignored(command: Command) -> Command {
                     false => argument,
                 },
             );
-        // A verb of `mark` makes commits, whatever its name is.
+        // All verbs below `mark` make commits.
         let all = verb.get_name() == "mark";
         verb.mut_subcommands(|verb| hide(verb, all))
     }
-    // clap copies the global flags to the verbs only in this call.
+    // clap copies the global flags to the verbs in this call.
     let mut command = command;
     command.build();
     command.mut_subcommands(|verb| hide(verb, false))

@@ -43,7 +43,6 @@ pub enum Format {
     Svg,
 }
 
-/// Draws a screen and prints it.
 pub async fn run(
     arguments: Arguments,
     screens: &Screens,
@@ -59,13 +58,13 @@ pub async fn run(
             Error::new(Exit::Failed, format!("stopped by signal {signal}"))
         }
     })?;
-    // The text contains colour escapes on purpose; other control characters were removed when it was
-    // drawn.
+    // The text contains escape sequences for colours on purpose. The screen has already removed other control
+    // characters.
     std::io::stdout().write_all(drawn.as_bytes())?;
     Ok(Exit::Done)
 }
 
-/// The smallest and the largest size that bowline draws, in columns and rows.
+/// The smallest and the largest size of a screen, in columns and rows.
 const SIZES: [(u16, u16); 2] = [(20, 5), (1000, 500)];
 
 fn size(text: &str) -> Result<(u16, u16), String> {

@@ -5,20 +5,18 @@ use kube::api::{Api, DynamicObject};
 use super::connect::Connection;
 use super::kinds::Kind;
 
-/// The identity of an object: kind, namespace and name, with the API that reads and writes it.
+/// Identifies an object: kind, namespace and name, with the API client for it.
 pub struct TargetObject {
-    /// The kind.
     pub kind: Kind,
     /// The namespace; None for a cluster-scoped kind.
     pub namespace: Option<String>,
-    /// The name.
     pub name: String,
-    /// The API client of the kind in the namespace.
+    /// The API client for objects of the kind in the namespace.
     pub objects: Api<DynamicObject>,
 }
 
 impl TargetObject {
-    /// Builds the identity of an object in a namespace.
+    /// Builds the identity of an object. Leaves out the namespace if the kind is cluster-scoped.
     pub fn new(connection: &Connection, kind: Kind, namespace: &str, name: &str) -> TargetObject {
         TargetObject {
             namespace: kind.namespaced.then(|| namespace.to_owned()),

@@ -19,7 +19,6 @@ pub struct Arguments {
     output: Format,
 }
 
-/// Returns the output of `version`.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,

@@ -1,7 +1,7 @@
-//! The facts of a commit that its branch has to contain.
+//! The facts that the branch of a commit must contain.
 //!
-//! A plan uses the files on disk. If a file is not committed, or is different on the branch of the new
-//! commit, ReleasePins on that branch would name releases that do not exist there.
+//! A plan uses the files on disk. If a file is not committed, or the branch of the commit has another version
+//! of it, a ReleasePin on that branch could name a release that does not exist there.
 
 use std::collections::BTreeSet;
 
@@ -11,55 +11,50 @@ use super::tree::{CommittedPin, EditsError, Tree, committed_pins, objects};
 use crate::git::{GitError, WorkTree};
 use crate::text;
 
-/// The objects that the branch of a commit has to contain, and the releases that no ReleasePin on
-/// this branch may name.
+/// The objects that the branch of a commit must contain, and the releases that no ReleasePin on the branch
+/// may name.
 #[derive(Clone, Debug, Default)]
 pub struct CommitFacts {
-    /// Objects as in the files on disk, by path.
+    /// The objects that the branch must contain: path of the file, and document.
     said: Vec<(String, Value)>,
-    /// Releases that no ReleasePin may name, by namespace and name.
+    /// The releases that no ReleasePin may name: namespace and name.
     unnamed: BTreeSet<(String, String)>,
-    /// The namespace of objects that name none.
+    /// The default namespace of the repository.
     namespace: String,
 }
 
-/// The branch lacks a fact of the commit.
+/// The branch of a commit does not have a fact that the commit depends on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BrokenFact {
-    /// An object is not committed on the current branch.
+    /// An object is on disk, but not committed on the current branch.
     #[error("{what} in {path} is not committed")]
     Uncommitted {
-        /// The missing object.
+        /// The object, as text for the user.
         what: String,
-        /// The file of the object.
         path: String,
     },
-    /// Another branch does not have an object as it is in the file on disk.
+    /// Another branch does not have an object, or has another version of it.
     #[error("branch {branch} does not have {what} as it is in {path} here")]
     Elsewhere {
-        /// The missing object.
+        /// The object, as text for the user.
         what: String,
-        /// The file of the object.
         path: String,
-        /// The name of the branch.
         branch: String,
     },
     /// A ReleasePin on the branch names a release that the commit would remove.
     #[error("{pin} names {release}{}", on(.branch.as_deref()))]
     Named {
-        /// The ReleasePin.
+        /// The name of the ReleasePin.
         pin: String,
-        /// The name of the release.
         release: String,
-        /// The branch; None for the current branch.
+        /// The name of the branch; None for the current branch.
         branch: Option<String>,
     },
-    /// A file on the branch cannot be read, and may name a release that the commit would remove.
+    /// A file on the branch cannot be parsed, so it may name a release that the commit would remove.
     #[error("{path} cannot be read{}, and may name a release that gc would remove", on(.branch.as_deref()))]
     Unread {
-        /// The path of the file.
         path: String,
-        /// The branch; None for the current branch.
+        /// The name of the branch; None for the current branch.
         branch: Option<String>,
     },
 }
@@ -72,7 +67,7 @@ fn on(branch: Option<&str>) -> String {
 }
 
 impl BrokenFact {
-    /// Returns the hint for the user.
+    /// Returns the next step for the user.
     pub fn hint(&self) -> String {
         match self {
             Self::Uncommitted { path, .. } => format!("commit {path} first"),
@@ -155,7 +150,7 @@ impl CommitFacts {
             Some(branch) => work.commit_of(&format!("refs/heads/{branch}"))?,
             None => None,
         };
-        // A new branch starts at the current commit.
+        // If the branch does not exist yet, it will start at the current commit.
         let (base, branch) = match &other {
             Some(commit) => (commit.as_str(), branch),
             None => ("HEAD", None),
@@ -184,7 +179,7 @@ impl CommitFacts {
         if self.unnamed.is_empty() {
             return Ok(None);
         }
-        // The commit is read, not the files on disk: git can hide that a file has changed.
+        // Files on disk can differ from the commit without a notice by git, so the check reads the commit.
         let Some(base) = work.commit_of(base)? else {
             return Ok(None);
         };
@@ -202,7 +197,7 @@ impl CommitFacts {
         Ok(unread.map(|path| BrokenFact::Unread { path, branch }))
     }
 
-    /// Returns the ReleasePin and the release if a ReleasePin names a removed release.
+    /// If a ReleasePin names a release that the commit removes, returns the names of both.
     fn named(&self, pin: &CommittedPin) -> Option<(String, String)> {
         let namespace = match pin.namespace.as_str() {
             "" => &self.namespace,
@@ -217,7 +212,7 @@ impl CommitFacts {
     }
 }
 
-/// Parses the objects of a file in a commit; empty if it is no YAML.
+/// Parses the objects of a committed file; empty if the file is no YAML.
 fn documents(blob: Option<Vec<u8>>) -> Vec<Value> {
     let read = blob.and_then(|bytes| objects(&bytes).ok());
     read.unwrap_or_default()

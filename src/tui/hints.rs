@@ -1,14 +1,15 @@
-//! Hints for refusals in the terminal UI: they name keys.
+//! Hints for refused plans in the terminal UI. They name keys, not command lines.
 
 use super::action::{Action, Mode};
 use super::keymap::Keymap;
 use super::model::TargetInfo;
 use crate::subjects::release_pin::rules::{Refusal, Step};
 
-/// The modes of the screen of a refused plan; the hints name keys of these modes.
+/// The modes of the screen that shows a refused plan. Hints name keys of these modes.
 pub const REFUSED: &[Mode] = &[Mode::Plan, Mode::List, Mode::Global];
 
-/// Returns the action of a hint that opens another plan, and its label in the footer.
+/// Returns the action whose plan removes the cause of a refusal, with the label of the action in
+/// the footer. None if no action does.
 pub fn remedy(refusal: &Refusal) -> Option<(Action, &'static str)> {
     match refusal {
         Refusal::NoPin {
@@ -25,7 +26,7 @@ pub fn remedy(refusal: &Refusal) -> Option<(Action, &'static str)> {
     }
 }
 
-/// Returns the next step for the user: it names a key, or a command line if no key does the same.
+/// Returns the next step for the user. It names a key, or a command line if no key does the same.
 pub fn of(refusal: &Refusal, keymap: &Keymap, target_info: &TargetInfo) -> Option<String> {
     let key = |action| keymap.keys_or_word(REFUSED, action);
     let again = || key(Action::PlanAgain);
@@ -93,7 +94,7 @@ pub fn of(refusal: &Refusal, keymap: &Keymap, target_info: &TargetInfo) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::snapshot_test;
+    use crate::snapshot_test;
 
     #[test]
     fn hints_name_the_keys_of_the_keymap() {

@@ -1,6 +1,6 @@
 //! The state of the UI: the target, the open screens, the running tasks.
 //!
-//! No function of this module draws or waits: `update` changes the model, and the screens show it.
+//! No function of this module draws or waits. `update` changes the model, and the screens draw it.
 
 use std::sync::Arc;
 
@@ -18,70 +18,56 @@ use crate::engine::world::World;
 use crate::engine::world::feed::Touched;
 use crate::subjects::service::Command;
 
-/// An input to `update`.
+/// An input to [`update`](super::update::update).
 #[derive(Debug)]
 pub enum Event {
-    /// A key was pressed.
     Key(crossterm::event::KeyEvent),
-    /// The user pasted text.
     Paste(String),
-    /// The terminal has a new size.
+    /// The terminal has a new size: columns and rows.
     Resize(u16, u16),
-    /// The mouse was used.
     Mouse(crossterm::event::MouseEvent),
-    /// The terminal gained or lost the focus.
     Focus(bool),
-    /// Objects changed in the read model.
+    /// These objects of the read model changed.
     World(Vec<Touched>),
-    /// The answer to a request.
+    /// The runner answers the request with this ticket.
     Answer(Ticket, Answer),
-    /// bowline connected to another target, or the error.
+    /// bowline has connected to another target, or failed to connect. The ticket is that of the
+    /// request.
     Connected(Ticket, Result<Box<TargetInfo>, String>),
     /// The server has reported the name of the user.
     Known(String),
-    /// Time has passed.
+    /// A timer ended: a displayed age changes, or an unfinished search continues.
     Tick,
 }
 
 /// Colours, keys and characters.
 pub struct Look {
-    /// The colours.
     pub theme: Theme,
-    /// The keys.
     pub keymap: Keymap,
-    /// The set of characters.
     pub glyphs: &'static Glyphs,
-    /// The names of the available themes, the user's own first.
+    /// The names of the available themes. The themes of the user come before the built-in ones.
     pub themes: Vec<String>,
 }
 
-/// The severity of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Information.
     Info,
-    /// An action succeeded.
     Done,
-    /// A warning.
     Warning,
-    /// An error.
     Error,
 }
 
-/// A message to the user, at the bottom of the screen.
+/// A message to the user at the bottom of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// The text.
     pub text: String,
-    /// The severity.
     pub level: Level,
     /// The time at which the notice appeared.
     pub at: Timestamp,
 }
 
 impl Notice {
-    /// Returns the time at which the notice disappears: an error stays longer than a note, a long text longer
-    /// than a short one.
+    /// Returns the time at which the notice disappears. Errors and long texts stay longer.
     pub fn ends(&self) -> Timestamp {
         let seconds = match self.level {
             Level::Info | Level::Done => 5,
@@ -94,52 +80,49 @@ impl Notice {
     }
 }
 
-/// A connection to another target, while the screen still shows the old one.
+/// A connection to another target in the background, while the screens still show the old target.
 #[derive(Clone, Debug)]
 pub struct Connecting {
-    /// The ticket of the request for the connection.
+    /// The ticket of the request to connect.
     pub ticket: Ticket,
-    /// The name of the destination.
+    /// The destination in words, for messages.
     pub place: String,
-    /// The target, once bowline is connected and waits for the user to switch; None until then.
+    /// The connected target, which waits until the user switches to it; None while connecting.
     pub target_info: Option<Box<TargetInfo>>,
 }
 
 /// The state of the UI.
 pub struct Model {
-    /// The connected target.
     pub target_info: TargetInfo,
-    /// Colours, keys and characters.
     pub look: Look,
-    /// The open screens, the front one last; the matrix is always the first.
+    /// The open screens; the front screen is the last. The first is always the matrix.
     pub stack: Vec<Screen>,
-    /// The screens that the user can return to after going back, the next one last.
+    /// The screens that the user left by going back. The last one is opened first when the user
+    /// goes forward.
     pub forth: Vec<Screen>,
-    /// The prompt or choice over the front screen.
+    /// The open prompt or choice; it receives the keys before the front screen.
     pub over: Option<Over>,
-    /// The keys of a chord so far.
+    /// The keys pressed so far in an unfinished chord.
     pub pressed: Vec<Key>,
-    /// The latest notice; None if there is no notice.
+    /// The latest notice, if any; it may have expired.
     pub notice: Option<Notice>,
-    /// The connection to another target, until the user has switched to it.
+    /// The connection to another target in the background; None after the switch.
     pub connecting: Option<Connecting>,
-    /// Running and finished tasks.
+    /// The running and the finished tasks.
     pub tasks: Vec<Task>,
-    /// The command log.
     pub log: Vec<Logged>,
-    /// The typed commands and filters, the newest last.
+    /// The history of the prompts: typed commands and filters, the newest last.
     pub typed: Vec<String>,
     /// The size of the terminal: columns and rows.
     pub size: (u16, u16),
-    /// Whether the terminal has the focus.
     pub focused: bool,
-    /// The tour of the demo; None while it is off.
+    /// The tour of the demo; None if it is off.
     pub tour: Option<super::tour::Tour>,
     pub(super) tickets: Ticket,
 }
 
 impl Model {
-    /// Starts with the matrix.
+    /// Creates a model that shows the matrix.
     pub fn new(target_info: TargetInfo, look: Look, size: (u16, u16)) -> Self {
         Self {
             target_info,
@@ -160,26 +143,25 @@ impl Model {
         }
     }
 
-    /// Returns the front screen.
     pub fn front(&self) -> &Screen {
         self.stack.last().expect("BUG: the matrix is always there")
     }
 
-    /// Returns whether the user is in the middle of a plan, a prompt or a chord. Then bowline does not switch to
-    /// another target, because the next keys are meant for the current one.
+    /// Returns whether the user is in the middle of a plan, a prompt or a chord. bowline then does
+    /// not switch to another target, because the next key is meant for the current target.
     pub fn is_occupied(&self) -> bool {
         let is_plan = |screen: &Screen| matches!(screen, Screen::Plan(_));
         self.over.is_some() || !self.pressed.is_empty() || self.stack.iter().any(is_plan)
     }
 
-    /// Records that the terminal has drawn the current model.
+    /// Records that the terminal has shown the current model. A plan accepts its confirmation only
+    /// after that.
     pub fn was_drawn(&mut self) {
         if let Some(Screen::Plan(plan)) = self.stack.last_mut() {
             plan.was_drawn();
         }
     }
 
-    /// Returns the matrix.
     pub fn matrix(&self) -> &matrix::State {
         match self.stack.first() {
             Some(Screen::Matrix(matrix)) => matrix,
@@ -188,27 +170,24 @@ impl Model {
     }
 }
 
-/// The input of a screen for one event, and its output: effects and requests to the model.
+/// The input and the output of a screen while it handles one event.
 pub struct Turn<'a> {
-    /// The read model.
+    /// The read model of the target.
     pub world: &'a World,
-    /// The current time, by the server's clock.
+    /// The current time, according to the server's clock.
     pub now: Timestamp,
-    /// The connected target.
     pub target_info: &'a TargetInfo,
     /// The size of the terminal: columns and rows.
     pub size: (u16, u16),
-    /// The size of the area that the screen draws on: columns and rows.
+    /// The size of the area in which the front screen draws: columns and rows.
     pub body: (u16, u16),
-    /// Colours, keys and characters.
     pub look: &'a Look,
-    /// Running and finished tasks.
+    /// The running and the finished tasks.
     pub tasks: &'a [Task],
-    /// The command log.
     pub log: &'a [Logged],
-    /// The effects to perform.
+    /// Output: the effects to perform.
     pub effects: Vec<Effect>,
-    /// The requests to the model.
+    /// Output: the requests that the model must fulfil.
     pub requests: Vec<ScreenRequest>,
     pub(super) tickets: &'a mut Ticket,
 }
@@ -216,63 +195,59 @@ pub struct Turn<'a> {
 /// A request of a screen to the model.
 #[derive(Debug)]
 pub enum ScreenRequest {
-    /// Open another screen in front.
+    /// Open this screen in front.
     Open(Box<Screen>),
-    /// Close the screen.
+    /// Close the screen that sent the request.
     Close,
-    /// Show a notice.
     Say(Level, String),
-    /// Make a plan for an action.
+    /// Open a plan for this command.
     Plan(Command),
-    /// Run an action, as if the user had pressed its key.
+    /// Run this action, as if the user had pressed its key.
     Run(super::action::Action),
-    /// Let the user choose.
+    /// Let the user choose between several commands.
     Choose(super::prompt::Choice),
-    /// Show an applied plan as a task after its screen is closed.
+    /// Show an applied plan as a task, because its screen closes.
     Follow(Box<Task>),
-    /// Add a line to the command log.
     Log(Logged),
-    /// Show the matrix at a past time.
+    /// Show the matrix at this past time.
     Travel(Timestamp),
-    /// Connect to another context or namespace.
+    /// Connect to another context or namespace in the background.
     Connect(Destination),
-    /// Open the command prompt with this text.
+    /// Open the command prompt with this text in it.
     Type(String),
-    /// Filter the rows of the front screen.
+    /// Filter the rows of the front screen by this text.
     Filter(String),
 }
 
 impl Turn<'_> {
-    /// Returns a new ticket.
+    /// Returns a new ticket for a request.
     pub fn ticket(&mut self) -> Ticket {
         *self.tickets += 1;
         *self.tickets
     }
 
-    /// Shows a notice.
     pub fn say(&mut self, level: Level, text: impl Into<String>) {
         self.requests.push(ScreenRequest::Say(level, text.into()));
     }
 
-    /// Opens a screen.
     pub fn open(&mut self, screen: Screen) {
         self.requests.push(ScreenRequest::Open(Box::new(screen)));
     }
 }
 
-/// The objects that an action applies to.
+/// The selection that an action applies to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
-    /// The components: the marked ones, or else the selected one.
+    /// The names of the marked components, or of the selected one if none is marked.
     pub components: Vec<Arc<str>>,
-    /// The environment, if the selection has one.
+    /// The environment of the selection; None if it has none.
     pub environment: Option<Arc<str>>,
-    /// The release, if the selection has one.
+    /// The release of the selection; None if it has none.
     pub release: Option<String>,
 }
 
 impl Subject {
-    /// Returns the component, if there is exactly one.
+    /// Returns the component; None unless the selection has exactly one.
     pub fn component(&self) -> Option<&Arc<str>> {
         match self.components.as_slice() {
             [one] => Some(one),

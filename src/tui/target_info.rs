@@ -9,45 +9,47 @@ use super::effect::WorkTree;
 use crate::connect::{Address, Known};
 use crate::gitops::tree::LeftOutPin;
 
-/// The connected target, the user, and the user's rights there.
+/// The connected target, the user, and the rights of the user on the target.
 #[derive(Clone, Debug)]
 pub struct TargetInfo {
-    /// The name of the target.
+    /// The display name of the target.
     pub name: String,
-    /// The flags that select the target on any command line.
+    /// The flags that select the target on a command line.
     pub address: Address,
-    /// The namespace of the session.
     pub namespace: String,
-    /// The user name, as the server reports it.
+    /// The user name, as the server reports it; empty until the server answers.
     pub user: String,
-    /// The reason why writes are blocked; None if they are allowed.
+    /// The reason why bowline blocks writes; None if it allows them. [`TargetInfo::armed`] can
+    /// override it.
     pub readonly: Option<String>,
-    /// Whether the user can allow writes for some time.
+    /// Whether the context is protected: blocked for writes until the user allows them with
+    /// `:write`.
     pub protected: bool,
-    /// The time until which writes are allowed on a protected context.
+    /// The end of the permission to write to a protected context; None if there is no permission.
     pub armed: Option<Timestamp>,
-    /// Whether the data planes are simulated, so that nothing really runs.
+    /// Whether the data planes are simulated, so that no container runs.
     pub simulated: bool,
-    /// The repository; None if the target is a server.
+    /// The repository that is the target; None if the target is a server.
     pub repository: Option<RepositoryInfo>,
     /// The contexts that the user can switch to.
     pub contexts: Vec<Known>,
-    /// The namespaces of the target; empty until the target lists them.
+    /// The namespaces of the target; empty until the target has listed them.
     pub namespaces: Vec<String>,
-    /// Whether the user may change ReleasePins, by environment; the error is the reason why not. An environment is
-    /// missing until bowline has checked it.
+    /// By environment: whether the user may change ReleasePins there. The error is the reason why
+    /// not. The map has no entry for an environment that bowline has not checked yet.
     pub rights: BTreeMap<String, Result<(), String>>,
-    /// The time zone of displayed times.
+    /// The time zone in which screens show times.
     pub zone: TimeZone,
 }
 
 impl TargetInfo {
-    /// Adds the flags of the target to a command line of bowline, so that it works from any shell.
+    /// Adds the flags of the target to a `bowline` command line, so that it works in any shell.
     pub fn aimed(&self, line: String) -> String {
         self.address.bowline(&line)
     }
 
-    /// Adds the flags of the target to kubectl commands; returns none if kubectl cannot reach the target.
+    /// Adds the flags of the target to kubectl command lines. Returns an empty list if kubectl
+    /// cannot reach the target.
     pub fn kubectl(&self, lines: &[String]) -> Vec<String> {
         let lines = lines.iter();
         lines
@@ -59,18 +61,17 @@ impl TargetInfo {
 /// A repository that is the target of the session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepositoryInfo {
-    /// The state of the work tree; None until git has reported it.
+    /// The state of the work tree; None until bowline has read it.
     pub work_tree: Option<Box<WorkTree>>,
-    /// The directory that the user named.
     pub directory: String,
-    /// The branch that the user named for commits; None for the current branch.
+    /// The branch that the user named for the commits; None for the current branch.
     pub onto: Option<String>,
-    /// Whether a push is running.
     pub pushing: bool,
 }
 
 impl RepositoryInfo {
-    /// Describes the state in a few words; the flag marks a word that needs the user's attention.
+    /// Describes the state of the work tree in a few words. The flag is true for words that need
+    /// attention.
     pub fn words(&self) -> Vec<(String, bool)> {
         let Some(work_tree) = &self.work_tree else {
             return Vec::new();
@@ -150,8 +151,8 @@ impl TargetInfo {
         }
     }
 
-    /// Returns the ReleasePin of a component in an environment if a sparse checkout leaves it out, or if it
-    /// cannot be read.
+    /// Returns the ReleasePin of a cell if a sparse checkout leaves it out or if bowline cannot
+    /// read it; None if bowline has read it.
     pub fn left_out(&self, component: &str, environment: &str) -> Option<&LeftOutPin> {
         self.work_tree()?.left_out.iter().find(|pin| {
             pin.namespace == self.namespace
@@ -160,13 +161,14 @@ impl TargetInfo {
         })
     }
 
-    /// Returns the reason why writes are blocked at a given time; None if they are allowed.
+    /// Returns the reason why bowline blocks writes at this time; None if it allows them.
     pub fn unwritable(&self, now: Timestamp) -> Option<&str> {
         let armed = self.armed.is_some_and(|until| now < until);
         self.readonly.as_deref().filter(|_| !armed)
     }
 
-    /// Formats a time: only the time of day for today, otherwise with the date.
+    /// Formats a time for display: only the time of day if it is on the same date as `now`,
+    /// otherwise with the date.
     pub fn clock(&self, at: Timestamp, now: Timestamp) -> String {
         let (at, now) = (
             at.to_zoned(self.zone.clone()),

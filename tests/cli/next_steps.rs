@@ -1,4 +1,4 @@
-//! Errors that say the next step, on a small embedded store.
+//! The hints of errors name the next step. Tests on a small embedded store.
 
 use super::run;
 use super::small::Small;
@@ -59,7 +59,7 @@ fn a_component_without_a_release_is_not_unknown() {
             assert!(said.contains(words), "{line}: no {words:?} in {said}");
         }
     }
-    // The hint works.
+    // The command of the hint works.
     small.done("deploy mail --environment dev");
 }
 
@@ -200,7 +200,7 @@ fn the_hint_about_a_missing_object_names_the_target() {
     let home = tempfile::tempdir().unwrap();
     let store = format!("--embedded={}", home.path().join("new.db").display());
     let file = home.path().join("e.yaml");
-    // A few names would be listed as similar ones.
+    // There are more environments than bowline lists in an error.
     let environments = (0..12).map(|number| {
         format!("---\napiVersion: openchoreo.dev/v1alpha1\nkind: Environment\nmetadata: {{name: somewhere-{number}}}\nspec: {{dataPlaneRef: {{name: d}}, namespace: dev}}\n")
     });

@@ -1,4 +1,4 @@
-//! bowline's own kinds: a Release never changes, and the name of a ReleasePin matches its spec.
+//! Cases about bowline's kinds: a Release never changes, and the name of a ReleasePin matches its spec.
 
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ fn image(image: &str) -> Value {
     json!({"spec": {"workload": {"spec": {"image": image}}}})
 }
 
-/// Creates a release by apply, and waits until the server enforces the policy for it.
+/// Creates a release by apply, and waits until the server enforces the policy on releases.
 async fn made(t: &Target) -> Value {
     let made = t
         .apply(&t.releases("/cart-v1"), "maker", &release())
@@ -90,7 +90,7 @@ async fn made(t: &Target) -> Value {
     }
 }
 
-/// Asserts that an attempt was refused, or changed nothing.
+/// Asserts that the server refused an attempt to change the release, or that the attempt changed nothing.
 async fn still(t: &Target, made: &Value, way: &str, answer: Answer) {
     let now = t.get(&t.releases("/cart-v1")).await.ok();
     same(

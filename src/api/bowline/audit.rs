@@ -1,7 +1,8 @@
-//! AuditEntry: one action, with its user and its reason, in chains of hashes that show every later change.
+//! AuditEntry: the record of one action, with its user and its reason. Each entry contains the hash of the
+//! entry before it, so a later change of an entry is detected.
 //!
-//! A ReleasePin has one chain, by generation; the marks and garbage collections of a component have another
-//! one. The engine writes and verifies chains.
+//! A ReleasePin has one chain of entries, numbered by generation. The marks and garbage collections of a
+//! component have another chain. The engine writes and verifies the chains.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::hold::Hold;
 use crate::api::schema;
 
-/// The reason of an entry whose change is unknown, because the clone is shallow.
+/// The reason in an entry whose change is unknown, because the git clone is shallow.
 pub const CLONE_ENDS: &str = "not known: the clone ends here";
 
 /// One action on a subject, or on the releases of a component.
@@ -142,12 +143,12 @@ pub struct Subject {
     pub uid: Option<String>,
 }
 
-/// The kind of the chain of one ReleasePin: its changes and holds.
+/// The subject kind of the chain that records the changes and holds of one ReleasePin.
 pub const RELEASE_PIN: &str = "ReleasePin";
-/// The kind of the chain of the releases of one component: their marks and deletions.
+/// The subject kind of the chain that records the marks and deletions of the releases of one component.
 pub const COMPONENT: &str = "Component";
 
-/// The kinds that an entry can be about.
+/// The subject kinds that an entry can have.
 pub const SUBJECT_KINDS: &[&str] = &[
     RELEASE_PIN,
     COMPONENT,
@@ -167,15 +168,16 @@ pub struct Detail {
 }
 
 impl AuditEntrySpec {
-    /// Returns the releaseRef of a ReleasePin after the action; None if it names the effective release.
+    /// Returns the releaseRef of a ReleasePin after the action. None: the releaseRef is the effective
+    /// release.
     pub fn release_ref(&self) -> Option<&str> {
         let detail = self.detail.as_ref();
         let named = detail.and_then(|detail| detail.release_ref.as_deref());
         named.or(self.release_ref.as_deref())
     }
 
-    /// Returns the entry with its values in the form of new entries. The hash of an old entry is valid only for
-    /// its old form.
+    /// Returns the entry with its fields moved to where new entries have them. Do not hash the result: the
+    /// hash of an old entry is valid only for its old form.
     pub fn in_current_form(&self) -> Self {
         let mut spec = self.clone();
         if let Some(release_ref) = spec.release_ref.take() {

@@ -1,4 +1,4 @@
-//! The group bowline.dev: the audit trail.
+//! The API group bowline.dev: the audit trail.
 
 pub mod audit;
 pub mod verification;

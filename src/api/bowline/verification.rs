@@ -10,13 +10,13 @@ use super::audit::Subject;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Severity {
-    /// An entry was changed.
+    /// Somebody changed an entry.
     Tampered,
     /// An entry is missing.
     Incomplete,
-    /// A note for the user; it proves nothing.
+    /// A note for the user; it is no proof of a change.
     Warning,
-    /// An entry cannot be verified, because the verification cannot read it.
+    /// This version cannot read an entry, so it cannot verify the entry.
     NotKnown,
 }
 
@@ -31,31 +31,30 @@ impl fmt::Display for Severity {
     }
 }
 
-/// One finding of the verification.
+/// One problem or note that the verification found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// How serious the finding is.
     pub severity: Severity,
-    /// The subject or the component of the chain.
+    /// The subject of the chain; for a chain about releases, the component.
     pub chain: String,
-    /// The entry or the subject, such as `auditentry/{name}` or `deploy/{name}`.
+    /// The object with the problem, such as `auditentry/{name}` or `deploy/{name}`.
     pub object: String,
-    /// The description of the problem.
+    /// The problem, as text for the user.
     pub what: String,
 }
 
-/// The numbers of one chain.
+/// One verified chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChainSummary {
-    /// The subject or the component.
+    /// The subject of the chain; for a chain about releases, the component.
     pub subject: Subject,
-    /// The number of existing entries.
+    /// The number of entries that exist.
     pub entries: usize,
     /// The number of entries that retention removed.
     pub removed: i64,
-    /// The newest revision.
+    /// The newest revision of the chain.
     pub newest: i64,
 }
 
@@ -65,21 +64,21 @@ pub struct ChainSummary {
 pub struct Verification {
     /// Changed and missing entries.
     pub problems: Vec<Finding>,
-    /// Other notes for the user.
+    /// Findings that are no problems.
     pub warnings: Vec<Finding>,
-    /// The verified chains.
+    /// A summary of each verified chain.
     pub chains: Vec<ChainSummary>,
     /// The number of verified entries.
     pub entries: usize,
 }
 
 impl Verification {
-    /// Returns whether there is no problem.
+    /// Returns whether the verification found no changed or missing entry.
     pub fn is_valid(&self) -> bool {
         self.problems.is_empty()
     }
 
-    /// Returns whether an entry could not be verified.
+    /// Returns whether the verification could not read some entry.
     pub fn is_partial(&self) -> bool {
         let is_unknown = |finding: &Finding| finding.severity == Severity::NotKnown;
         self.warnings.iter().any(is_unknown)

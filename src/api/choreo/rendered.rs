@@ -120,8 +120,8 @@ pub struct RenderedReleaseStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Every resource that was applied and may still exist.
-    // The list is atomic and has no key: a resource whose kind changed is in it twice until the old object is
-    // gone.
+    // The list is atomic and has no key, because a resource whose kind changed is in the list twice until the
+    // old object is gone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub resources: Vec<ResourceStatus>,
@@ -170,7 +170,7 @@ pub struct ResourceStatus {
 }
 
 /// The health of a resource.
-// The variants are ordered from best to worst, so the maximum of several is the worst.
+// The variants are ordered from best to worst, so the maximum of several health values is the worst one.
 #[derive(
     Clone,
     Copy,
@@ -200,7 +200,7 @@ pub enum Health {
 }
 
 impl RenderedRelease {
-    /// Returns the data planes that may have resources of this RenderedRelease, by their connection.
+    /// Returns the connection names of the data planes that may have resources of this RenderedRelease.
     pub fn data_planes(&self) -> Result<Vec<String>, UnreadableAnnotation> {
         let read = annotation::read(self, labels::DATA_PLANES, "RenderedRelease");
         Ok(read?.unwrap_or_default())

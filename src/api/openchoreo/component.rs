@@ -1,6 +1,6 @@
 //! The definitions of a component: Component, ComponentTypeDefinition, Addon and Workload.
 //!
-//! Template bodies and parameters are free-form JSON here; `render` evaluates them.
+//! Template bodies and parameters are free-form JSON in these types; the module `render` evaluates them.
 
 use std::collections::BTreeMap;
 
@@ -265,7 +265,8 @@ pub struct PatchOperation {
     pub value: Option<Value>,
 }
 
-/// Reads a present field, including null, which an Option alone would read as absent.
+/// Deserializes a field that is present. Keeps null as a value; a plain Option would read null as an absent
+/// field.
 fn present<'de, D: serde::Deserializer<'de>>(field: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(field).map(Some)
 }
@@ -369,7 +370,7 @@ pub struct Connection {
 }
 
 impl Component {
-    /// Returns the name of the project that owns the component.
+    /// Returns the name of the project that owns the component. The default is `default`.
     pub fn project_name(&self) -> &str {
         self.spec
             .owner
@@ -379,7 +380,8 @@ impl Component {
 }
 
 impl ComponentSpec {
-    /// Splits `componentType` into the workload type and the name of the ComponentTypeDefinition.
+    /// Splits `componentType` into the workload type and the name of the ComponentTypeDefinition. None: it
+    /// does not have exactly these two parts.
     pub fn type_parts(&self) -> Option<(&str, &str)> {
         self.component_type
             .split_once('/')

@@ -1,4 +1,4 @@
-//! The kinds of environments: Environment, DataPlane, and the DeploymentPipeline that orders environments.
+//! The kinds Environment, DataPlane and DeploymentPipeline. The pipeline puts the environments in order.
 
 mod fault;
 
@@ -120,7 +120,7 @@ pub enum Reach<'a> {
 }
 
 impl<'a> Reach<'a> {
-    /// Parses the text form of [`Reach`]. None: the text is not such a form.
+    /// Parses the text form of a [`Reach`]. None: the text is invalid.
     pub fn parse(text: &'a str) -> Option<Self> {
         match text {
             "inCluster" => Some(Self::InCluster),
@@ -298,7 +298,7 @@ impl DeploymentPipelineSpec {
         edges.map(|(source, _)| source).collect()
     }
 
-    /// Returns the environments that are no target of a promotion, in the order of the spec.
+    /// Returns the environments that are not the target of a promotion path, in the order of the spec.
     pub fn first_environments(&self) -> Vec<&str> {
         let targets: BTreeSet<&str> = self.edges().map(|(_, target)| target).collect();
         self.named()
@@ -307,8 +307,8 @@ impl DeploymentPipelineSpec {
             .collect()
     }
 
-    /// Returns the environments in the order of promotion; environments that could be in either order keep
-    /// the order of the spec.
+    /// Returns the environments in the order of promotion. Where the paths allow several orders, the order of
+    /// the spec decides. Fails if the paths have a cycle.
     pub fn order(&self) -> Result<Vec<&str>, PipelineCycle> {
         let mut waiting_for: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for (source, target) in self.edges() {

@@ -1,6 +1,6 @@
-//! Release: the lockfile of a component, which never changes.
+//! Release: the immutable lockfile of a component.
 //!
-//! This module defines only the types; `resolve` reads the references, plain or compressed.
+//! This module defines only the types; the module `resolve` reads the referenced definitions.
 
 use std::str::FromStr;
 
@@ -190,19 +190,19 @@ impl Content {
     /// The only field of compressed content.
     pub const COMPRESSED: &str = "compressed";
 
-    /// Makes compressed content from a base64 text.
+    /// Makes compressed content from the base64 text of a gzip stream.
     pub fn from_compressed(base64: impl Into<String>) -> Self {
         let mut fields = Object::new();
         fields.insert(Self::COMPRESSED.to_owned(), base64.into().into());
         Self(fields)
     }
 
-    /// Returns the base64 text of compressed content.
+    /// Returns the base64 text of compressed content. None: the content is not compressed.
     pub fn compressed(&self) -> Option<&str> {
         self.0.get(Self::COMPRESSED)?.as_str()
     }
 
-    /// Returns the object if it is embedded without compression.
+    /// Returns the embedded object. None: the content is compressed.
     pub fn whole(&self) -> Option<&Object> {
         self.compressed().is_none().then_some(&self.0)
     }
@@ -232,7 +232,7 @@ impl JsonSchema for Content {
                     "pattern": "^[A-Za-z0-9+/]+={0,2}$"
                 }
             },
-            // A rule does not see unknown fields, but the number of properties includes them.
+            // A validation rule does not see unknown fields, but `maxProperties` counts them.
             "anyOf": [
                 {"not": {"required": ["compressed"]}},
                 {"maxProperties": 1}
@@ -247,7 +247,7 @@ impl JsonSchema for Content {
     }
 }
 
-/// The mark of a user on a Release; the value of the annotation `bowline.dev/mark`.
+/// The mark of a user on a Release. It is the value of the annotation `bowline.dev/mark`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Mark {
@@ -260,12 +260,12 @@ pub struct Mark {
     /// The reason that the user gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The operation that wrote the mark; the same after a retry.
+    /// The id of the operation that wrote the mark. A retry has the same id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
 }
 
-/// Whether a Release may be promoted, and be the target of a rollback.
+/// The verdict of a mark: whether the Release may be promoted, and may be the target of a rollback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Verdict {
@@ -276,31 +276,33 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Reads the verdict of a mark. An invalid mark means bad, because its writer wanted to warn.
+    /// Parses the verdict from the annotation. An invalid annotation means bad, because its author wanted to
+    /// warn.
     pub fn of_mark(annotation: &str) -> Self {
         serde_json::from_str::<Mark>(annotation).map_or(Self::Bad, |mark| mark.verdict)
     }
 }
 
-/// Announces that a ReleasePin will name a Release; the value of the annotation `bowline.dev/claimed-at`.
+/// A claim: it announces that a ReleasePin will name a Release, so that garbage collection keeps the Release.
+/// It is the value of the annotation `bowline.dev/claimed-at`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Claim {
     /// The time when the claim was placed or renewed.
     pub at: Time,
-    /// The operation that placed the claim.
+    /// The id of the operation that placed the claim.
     pub operation: String,
 }
 
 impl Claim {
-    /// Returns the value of the annotation.
+    /// Returns the claim as the value of the annotation.
     pub fn to_annotation(&self) -> String {
         serde_json::to_string(self).expect("BUG: a claim is JSON")
     }
 }
 
-/// Returns the time of the last claim on a release: the time in the claim or the time of the server,
-/// whichever is later, because clocks differ. An invalid claim has the time of the server.
+/// Returns the time of the last claim on a release. None: there is no claim. Clocks differ, so this is the
+/// later one of the time in the claim and the time at which the server stored the claim.
 pub fn claimed_at(metadata: &ObjectMeta) -> Option<Timestamp> {
     let annotation = metadata.annotations.as_ref()?.get(labels::CLAIMED_AT)?;
     let said: Option<Claim> = serde_json::from_str(annotation).ok();
@@ -329,7 +331,7 @@ impl Release {
         annotation::read(self, labels::CLAIMED_AT, "Release")
     }
 
-    /// Returns whether the release has the label that protects it from deletion.
+    /// Returns whether the release has the label `bowline.dev/pinned`, which protects it from deletion.
     pub fn is_pinned(&self) -> bool {
         self.labels().get(labels::PINNED).map(String::as_str) == Some(labels::PINNED_TRUE)
     }
@@ -370,7 +372,7 @@ impl Revision {
 }
 
 impl GitRef {
-    /// Returns the commit. Fails if it is not a full id.
+    /// Parses the revision. Fails if it is not a full commit id.
     pub fn commit(&self) -> Result<Revision, NotARevision> {
         self.revision.parse()
     }

@@ -1,5 +1,5 @@
-//! EnvSettings: the parameters that differ between environments. They are used when a release is rendered,
-//! and are never part of it.
+//! EnvSettings: the parameters that differ between environments. `render` applies them to a release; they are
+//! never part of a release.
 
 use std::collections::BTreeMap;
 

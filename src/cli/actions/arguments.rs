@@ -1,4 +1,4 @@
-//! The arguments of the verbs that move and pin ReleasePins.
+//! The arguments of the verbs that change ReleasePins and workloads.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use clap::{Args, Subcommand};
 use jiff::civil::DateTime;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::cli::duration;
-use crate::cli::error::{Error, Exit};
-use crate::cli::gitflags::GitFlags;
-use crate::cli::output::Format;
-use crate::cli::subject::{Named, named_by};
+use crate::duration;
 use crate::engine::subject::command::Verb as SubjectVerb;
+use crate::error::{Error, Exit};
+use crate::gitflags::GitFlags;
 use crate::gitops::propose::BeforePlan;
+use crate::output::Format;
+use crate::subject::{Named, named_by};
 
 /// The verbs that move and pin ReleasePins.
 #[derive(Debug, Subcommand)]
@@ -34,7 +34,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Returns whether bowline fetches from the remote of a repository before it plans.
+    /// Returns whether bowline fetches from the git remote of a repository before it plans the verb.
     pub(super) fn before_plan(&self) -> BeforePlan {
         match self {
             Self::Deploy(_) | Self::Promote(_) => BeforePlan::Fetch,
@@ -44,9 +44,9 @@ impl Verb {
         }
     }
 
-    /// Returns the subject that the user named with its kind, such as deploy/web; None if the user named a
+    /// Returns the subject if the user named it with its kind, such as `deploy/web`; None if the user named a
     /// component.
-    pub(in crate::cli) fn subject(&self) -> Option<Named> {
+    pub(crate) fn subject(&self) -> Option<Named> {
         named_by(match self {
             Self::Deploy(_) | Self::Promote(_) => None,
             Self::Rollback(arguments) => arguments.component.as_ref(),
@@ -56,7 +56,7 @@ impl Verb {
         })
     }
 
-    /// Translates the verb for a subject that the user named with its kind. Fails if a flag is only for
+    /// Converts the verb for a subject that the user named with its kind. Fails if a flag is only valid for
     /// components.
     pub(super) fn on_subject(&self, now: Timestamp) -> Result<SubjectVerb, Error> {
         let only_releases = |flag: &str| {
@@ -90,7 +90,7 @@ impl Verb {
         })
     }
 
-    /// Returns an error for a flag that the verb would ignore, because it is only for workloads.
+    /// Returns an error if a flag has no effect for a ReleasePin, because it is only valid for workloads.
     pub(super) fn check(&self) -> Result<(), Error> {
         let flag = match self {
             Self::Rollback(arguments) if arguments.force => "--force",
@@ -118,22 +118,22 @@ impl Verb {
 pub struct Changes {
     /// The reason; the audit trail records it
     #[arg(long, value_name = "TEXT")]
-    pub(in crate::cli) reason: Option<String>,
+    pub(crate) reason: Option<String>,
     /// Print the plan, change nothing, and exit with 3 if something would change
     #[arg(long)]
-    pub(in crate::cli) dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Do not ask for confirmation
     #[arg(short, long)]
-    pub(in crate::cli) yes: bool,
+    pub(crate) yes: bool,
     /// Wait until the rollout is ready, and exit with 1 if it fails or is not ready in time
     #[arg(long)]
-    pub(in crate::cli) wait: bool,
+    pub(crate) wait: bool,
     /// How long to wait (30s, 10m)
     #[arg(long, value_name = "DURATION", default_value = "5m", requires = "wait", value_parser = duration)]
-    pub(in crate::cli) timeout: Duration,
+    pub(crate) timeout: Duration,
     /// The output format
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
-    pub(in crate::cli) output: Format,
+    pub(crate) output: Format,
     #[command(flatten)]
     pub(super) git: GitFlags,
 }
@@ -252,17 +252,17 @@ pub struct UndoArguments {
     pub(super) changes: Changes,
 }
 
-/// The end of a hold.
+/// The end of a hold, as the user typed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// At this time.
+    /// At a time.
     At(Timestamp),
-    /// After this duration, by the target's clock.
+    /// After a duration, by the clock of the target.
     In(SignedDuration),
 }
 
 impl Until {
-    /// Returns the time at which the hold ends.
+    /// Returns the end of the hold as a time.
     pub(super) fn from(self, now: Timestamp) -> Result<Timestamp, Error> {
         match self {
             Self::At(moment) => Ok(moment),
@@ -284,7 +284,7 @@ fn moment(text: &str) -> Result<Until, String> {
             false => Ok(Until::In(span)),
         };
     }
-    // The date and time are valid, but the instant in UTC is later than the latest timestamp.
+    // The date is valid, but in UTC it is later than the latest possible timestamp.
     let date = text.strip_suffix('Z').unwrap_or(text);
     if date.parse::<DateTime>().is_ok() && text.starts_with("9999-12-3") {
         return Err(format!("the latest time is {}", Timestamp::MAX));
@@ -292,7 +292,7 @@ fn moment(text: &str) -> Result<Until, String> {
     Err("write a time as 2026-01-31T18:00:00Z, or a duration from now as 4h".to_owned())
 }
 
-/// The shortest hold: the API stores whole seconds.
+/// The shortest duration of a hold. The API stores times in whole seconds.
 const SHORTEST: SignedDuration = SignedDuration::from_secs(1);
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ fn facts(tree: &Tree, plan: &Plan) -> Result<CommitFacts, EditsError> {
 
 /// Writes the fields of a change to the subject's document; all other content stays.
 fn write(change: &Change, document: &mut Value) {
-    // If no hold changes, the holds keep every byte of the file.
+    // If no hold changes, the edit leaves the holds in the file byte by byte.
     let fields = match change.holds == change.holds_before {
         true => change.fields.clone(),
         false => change.all_fields(),
@@ -72,8 +72,8 @@ fn write(change: &Change, document: &mut Value) {
     }
 }
 
-/// Returns the wanted value. A hold that means the same as before keeps the form of the file,
-/// because a file may write the same time in several forms.
+/// Returns `wanted`, but keeps the written form of each hold in `known` that means the same. A file can write
+/// the same time in several forms.
 fn keep(known: &Value, wanted: &Value) -> Value {
     let (Some(written), Some(items)) = (known.as_array(), wanted.as_array()) else {
         return wanted.clone();
@@ -89,14 +89,14 @@ fn keep(known: &Value, wanted: &Value) -> Value {
     kept.collect::<Vec<Value>>().into()
 }
 
-/// Returns the document of a new subject.
+/// Returns the document of a subject that the change creates.
 fn created(change: &Change) -> Value {
     let mut object = change.object();
     object.metadata.namespace = Some(change.key().namespace.to_string());
     serde_json::to_value(&object).unwrap_or_default()
 }
 
-/// Returns the message of a plan's commit.
+/// Returns the commit message of a plan.
 fn message(plan: &Plan) -> Message {
     let changing: Vec<&Change> = plan.changing().collect();
     let subject = match changing.as_slice() {
@@ -147,7 +147,7 @@ fn of_change(action: Action, change: &Change) -> String {
         to,
         ..
     } = change;
-    // The name of a release usually begins with the component's name.
+    // The name of a release usually begins with the name of its component, so the component is left out.
     let release = to.name.as_str();
     match action {
         Action::Promote => format!("promote {release} to {environment}"),

@@ -1,10 +1,9 @@
-//! The publishing write: compare-and-swap of a subject on its uid and its generation.
+//! Publishes a change: writes the subject by compare-and-swap on its uid and its revision.
 //!
-//! The write is a JSON patch that tests the uid and the generation, so the server does the
-//! comparison. If somebody writes the status or an annotation at the same time, the server itself
-//! applies the patch again. If an answer is lost, bowline looks for the operation of the plan in
-//! three places: on the subject, in the annotation that stays on the subject after a later edit,
-//! and in the audit entry that the next writer has written.
+//! The write is a JSON patch that tests the uid and the revision, so the server compares them. A concurrent
+//! write of the status or of an annotation does not fail these tests. If the server does not answer, this
+//! module looks for the operation of the plan: in the newest operation of the subject, in the operation
+//! annotation that a later edit leaves on the subject, and in the audit entry of the revision.
 
 use jiff::Timestamp;
 use json_patch::jsonptr::PointerBuf;
@@ -32,38 +31,38 @@ pub(super) struct Swap<'a> {
     pub(super) audit: AuditWriter,
     pub(super) plan: &'a Plan,
     pub(super) change: &'a Change,
-    /// The time at which the change started; all attempts use this time.
+    /// The time at which the change started. All attempts use the same time.
     pub(super) at: Timestamp,
 }
 
 /// A change that was written.
 pub(super) enum Swapped {
-    /// The subject has our change.
+    /// The change is the newest one of the subject.
     Ours(Box<DynamicObject>),
-    /// The subject had our change, and somebody has changed it since.
+    /// Somebody else changed the subject after this plan's change.
     Overwritten {
-        /// The subject as it was after our change, with only the fields that its audit entry needs.
+        /// The subject as this plan's change left it, with only the fields that the audit entry needs.
         ours: Box<DynamicObject>,
-        /// The later change, with author and time.
+        /// The later change, as text with author and time.
         by: String,
-        /// The current subject; None if it was deleted.
+        /// The live subject; None if somebody deleted it.
         object: Option<Box<DynamicObject>>,
     },
 }
 
-/// The result of one attempt.
+/// The result of one attempt to write.
 enum Step {
     Done(Swapped),
-    /// The subject changed: read it again.
+    /// The subject changed between the read and the write. The next attempt reads it again.
     Again,
-    /// The subject could not be read.
+    /// The server did not answer the read of the subject.
     Unread(kube::Error),
-    /// It is unknown whether the write was made.
+    /// The server did not answer the write, so it may have been made.
     Unanswered(kube::Error),
 }
 
 impl Swap<'_> {
-    /// Writes the change exactly once, and retries until the result is known.
+    /// Writes the change exactly once. Retries until the result is known, at most [`ATTEMPTS`] times.
     pub(super) async fn write(
         &self,
         claims: &mut Claims<'_>,
@@ -93,8 +92,7 @@ impl Swap<'_> {
         })
     }
 
-    /// Converts an error of the target to `Unknown` if `doubt` is set: an earlier write got no
-    /// answer and may have been made.
+    /// Converts an error: if `doubt` is true, an earlier write got no answer, so the result is unknown.
     fn after(&self, doubt: bool, error: ApplyError) -> ApplyError {
         match error {
             ApplyError::Target(error) if doubt => ApplyError::Unknown {
@@ -134,7 +132,7 @@ impl Swap<'_> {
                 self.api.create(&params, &self.made()).await
             }
             Some(object) => {
-                // The previous change needs its audit entry before the next change.
+                // The audit entry of the previous change must exist before the next change.
                 let newest = self.audit.record(self.change.subject.kind, object).await?;
                 let patch = self.patch(object, newest.as_ref().map(audit::link));
                 let again = refused.as_ref() == Some(&patch);
@@ -145,8 +143,9 @@ impl Swap<'_> {
                 let name = &self.change.key().name;
                 let json: Patch<()> = Patch::Json(patch.clone());
                 match self.api.patch(name, &params, &json).await {
-                    // A test of the patch failed because the subject changed; if the same patch fails
-                    // again, a rule refuses it.
+                    // Status 422 has two causes. The subject changed, so a test in the patch failed: the next
+                    // attempt builds a new patch. If the next patch is the same, a rule of the server refuses
+                    // it.
                     Err(kube::Error::Api(status)) if status.code == 422 && !again => {
                         *refused = Some(patch);
                         return Ok(Step::Again);
@@ -169,10 +168,10 @@ impl Swap<'_> {
         operation.is_some_and(|operation| operation.id == self.plan.operation)
     }
 
-    /// Finds the result of the change for a subject that is not in the state of the plan.
+    /// Finds out whether the change was made, if the subject is no longer in the state of plan time.
     ///
-    /// `doubt` is true if a write was sent and not answered. In that case, the error says that the
-    /// change was not made only if this is certain.
+    /// `doubt` is true if a write got no answer. Then the result is [`ApplyError::Stale`] only if the change
+    /// was certainly not made.
     pub(super) async fn settle(
         &self,
         known: Option<DynamicObject>,
@@ -208,9 +207,8 @@ impl Swap<'_> {
                 object: known.map(Box::new),
             });
         }
-        // Our change was certainly not made if the audit entry of our revision has another
-        // operation, or if the subject is not past our revision, so that no later change hides
-        // ours.
+        // The change was certainly not made in two cases: the audit entry of its revision has another
+        // operation; or the subject has no later revision that could hide the change.
         let of_another = entry.is_some_and(|entry| entry.spec.gap.is_none())
             || known.as_ref().is_some_and(|object| {
                 object.uid() == uid && kind.number(object).unwrap_or_default() <= revision
@@ -221,8 +219,8 @@ impl Swap<'_> {
         }
     }
 
-    /// Finds our operation in the annotation of a subject that was edited after our change: an edit
-    /// keeps the annotation. Returns the text of the annotation.
+    /// Returns the operation annotation of an object if it describes this change. An edit by another tool
+    /// leaves the annotation on the object.
     fn left_on(&self, object: &DynamicObject) -> Option<String> {
         let left = object.annotations().get(labels::OPERATION)?;
         let operation: Operation = serde_json::from_str(left).ok()?;
@@ -231,7 +229,7 @@ impl Swap<'_> {
         ours.then(|| left.clone())
     }
 
-    /// Returns the subject with our change, for the audit entry.
+    /// Returns the subject as this change left it, for the audit entry.
     fn as_made(&self, uid: Option<String>, operation: Option<String>) -> DynamicObject {
         let mut object = self.made();
         let annotations = object.annotations_mut();
@@ -247,9 +245,8 @@ impl Swap<'_> {
 
     fn operation(&self) -> String {
         let (plan, change) = (self.plan, self.change);
-        // The actor and the earlier holds are recorded only for a kind that is numbered by an
-        // annotation. For a kind that is numbered by generations, an AuditEntry or a policy keeps
-        // them.
+        // For a kind that is numbered by an annotation, this record keeps the actor and the holds before the
+        // change. For a kind that is numbered by generation, an AuditEntry or a policy keeps them.
         let counts = self.counter().is_some();
         let operation = Operation {
             id: plan.operation.clone(),
@@ -270,7 +267,8 @@ impl Swap<'_> {
         operation.to_annotation()
     }
 
-    /// Returns the annotation that counts the changes, if the kind has one, and its value after the change.
+    /// Returns the annotation that numbers the revisions, with its value after the change; None if the kind
+    /// is numbered by generation.
     fn counter(&self) -> Option<(&'static str, String)> {
         match self.change.subject.kind.numbering {
             Numbering::Generation => None,
@@ -278,7 +276,7 @@ impl Swap<'_> {
         }
     }
 
-    /// Returns an object with the fields of the change and our operation.
+    /// Returns the object to create: the fields of the change, and the operation annotation.
     fn made(&self) -> DynamicObject {
         let mut object = self.change.object();
         let operation = self.operation();
@@ -291,8 +289,8 @@ impl Swap<'_> {
         object
     }
 
-    /// Builds the patch of an existing subject. The patch tests the uid, and also the generation or
-    /// the fields that the plan depends on.
+    /// Builds the JSON patch of an existing subject. It tests the uid, and the generation or the fields that
+    /// the plan depends on.
     fn patch(&self, object: &DynamicObject, head: Option<String>) -> json_patch::Patch {
         let mut patch = Operations::default();
         let metadata = &object.metadata;
@@ -313,7 +311,8 @@ impl Swap<'_> {
             }
         };
         if metadata.annotations.is_none() {
-            // Annotations that somebody adds at the same time must not be lost.
+            // The test makes the patch fail if somebody else adds annotations now; the map `{}` would delete
+            // them.
             patch.test(&["metadata", "annotations"], Value::Null);
             patch.add(&["metadata", "annotations"], json!({}));
         }
@@ -346,13 +345,12 @@ impl Swap<'_> {
     }
 }
 
-/// Returns whether two values mean the same: a server may write a time in another form.
+/// Returns whether two values are equal after parsing: a server may write the times in holds in another form.
 fn is_same(is: &Value, wanted: &Value) -> bool {
     let holds = |value: &Value| serde_json::from_value::<Vec<Hold>>(value.clone()).ok();
     is == wanted || (is.is_array() && holds(is).is_some_and(|is| Some(is) == holds(wanted)))
 }
 
-/// The operations of a JSON patch.
 #[derive(Default)]
 struct Operations(Vec<PatchOperation>);
 

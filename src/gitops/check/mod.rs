@@ -55,7 +55,8 @@ pub enum BaseError {
     Git(#[from] GitError),
 }
 
-/// Returns the merge base of HEAD and a base. Later commits on the base are not part of the change.
+/// Returns the merge base of HEAD and the base branch. Later commits on the base branch are not part of the
+/// change.
 pub fn merge_base(work: &WorkTree, base: &str) -> Result<String, BaseError> {
     let commit = work.commit_of(base)?;
     let commit = commit.ok_or_else(|| BaseError::NoCommit(base.to_owned()))?;
@@ -124,7 +125,7 @@ pub fn changes_since(tree: &Tree, base: &str) -> Result<ChangesSince, GitError> 
     Ok(found)
 }
 
-/// Lists the rollbacks of ReleasePins that a commit since the base undoes, according to its trailers.
+/// Lists the changes that revert a rollback, from the trailers of the commits since the base commit.
 fn undone_rollbacks(tree: &Tree, base: &str) -> Result<Vec<Change>, GitError> {
     let work = tree.work();
     let mut undone: BTreeSet<(String, String)> = BTreeSet::new();
@@ -150,8 +151,8 @@ fn is_action(said: &Trailers, action: Action) -> bool {
     said.action == Some(format!("{action:?}"))
 }
 
-/// Returns the error of a change that removes the bad mark of a release, or replaces it with a good mark
-/// without a note.
+/// Returns the error if a change removes the bad mark of a release, or replaces it with a good mark without a
+/// note.
 fn unmarked(release: &str, before: Option<&Noted>, after: Option<&Noted>) -> Option<String> {
     let was_bad = before.is_some_and(|mark| mark.verdict == Verdict::Bad);
     let is_explained = |mark: &Noted| mark.verdict == Verdict::Bad || !mark.note.trim().is_empty();

@@ -1,9 +1,9 @@
-//! The message of a commit: the action in the subject, the reason in the body, and trailers for tools.
+//! Builds commit messages: the action in the subject line, the reason in the body, and trailers for tools.
 
 use crate::gitops::tree::Trailers;
 use crate::text;
 
-/// The largest length of a subject; most tools cut longer subjects.
+/// The largest length of a subject line in characters; many tools cut a longer line.
 const SUBJECT: usize = 72;
 
 /// The message of a commit before it is text.

@@ -1,6 +1,6 @@
 //! Checks a repository: its files, and the ReleasePins in a change of it.
 //!
-//! For pull requests: manual edits have to follow the rules of the actions.
+//! For pull requests: a manual edit must follow the same rules as an action of bowline.
 
 use std::collections::BTreeSet;
 
@@ -23,36 +23,32 @@ use crate::gitops::check::{self, BaseError, Content, EditedPin};
 use crate::gitops::tree::{PINS, Tree};
 use crate::resolve::git::Git;
 
-/// The change of a ReleasePin.
+/// A change of a ReleasePin since the base commit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Promotion {
-    /// The ReleasePin.
+    /// The key of the ReleasePin.
     pub pin: Key,
-    /// The name of the component.
     pub component: String,
-    /// The name of the environment.
     pub environment: String,
-    /// The effective release before the change; None if the ReleasePin is new.
+    /// The effective release in the base commit; None if the ReleasePin is new.
     pub from: Option<String>,
-    /// The effective release after the change; None if the ReleasePin is removed.
+    /// The effective release now; None if the ReleasePin was removed.
     pub to: Option<String>,
-    /// A phrase about each hold that the change places, lifts or edits.
+    /// One text per hold that was placed, removed or edited.
     pub holds: Vec<String>,
     /// The diff of the rendered objects in the environment; empty if there is none, or if the release cannot be
     /// rendered.
     pub diff: String,
 }
 
-/// The findings of a check.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Checked {
     /// Errors in files and objects.
     pub problems: Vec<String>,
-    /// Changes that a promotion rule refuses.
+    /// Changes that a rule for promotions refuses.
     pub refused: Vec<String>,
-    /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// The promotions of the change.
+    /// The changes of ReleasePins since the base commit.
     pub promotions: Vec<Promotion>,
 }
 
@@ -161,7 +157,7 @@ fn names(tree: &Tree, world: &World, problems: &mut Vec<String>) {
         };
         for release in pin.named_releases() {
             match world.release(&Key::new(namespace, release)) {
-                // Another problem names the file that is not checked out.
+                // The release is in a file that git has not checked out; another problem names that file.
                 None if left_out.contains(release) => {}
                 None => wrong(format!(
                     "ReleasePin {name} names release {release}, which does not exist"
@@ -195,7 +191,7 @@ fn names(tree: &Tree, world: &World, problems: &mut Vec<String>) {
     }
 }
 
-/// Returns a promotion to the effective release for every ReleasePin, sorted by component.
+/// Returns a promotion with the effective release of every ReleasePin, sorted by component.
 fn pins(world: &World, now: Timestamp) -> Vec<Promotion> {
     let mut components: Vec<_> = world.components().cloned().collect();
     components.sort();
@@ -231,14 +227,14 @@ async fn rendered_diff(
             let rendered = stage
                 .rendered(component, environment, &identity, &mut Vec::new())
                 .await;
-            // The release before may not render; a promotion away from it is still allowed.
+            // If the old release cannot be rendered, this does not forbid a promotion to another release.
             rendered
                 .map(|rendered| objects(&rendered))
                 .unwrap_or_default()
         }
     };
     let diff = diff::diff(&before, &after, &diff::Options::default());
-    // A change of a hold alone changes no object.
+    // A change that touches only holds does not change the rendered objects.
     let is_hold_only = diff.is_empty() && !promotion.holds.is_empty();
     Ok(match is_hold_only {
         true => String::new(),
@@ -246,8 +242,8 @@ async fn rendered_diff(
     })
 }
 
-/// Renders the release of a promotion. None: the promotion has no release, or the release cannot be rendered;
-/// then a finding or a warning has the reason.
+/// Renders the release of a promotion. None if the promotion has no release, or if the release cannot be
+/// rendered; then the report has the reason.
 async fn fits(
     promotion: &Promotion,
     stage: &Stage<'_>,
@@ -267,7 +263,8 @@ async fn fits(
             checked.refused.push(error.to_string());
             Ok(None)
         }
-        // Another check reports a missing object; a failed fetch is not an error of the files.
+        // Another check reports a missing object, and a failed fetch is no error in the files. So this is
+        // only a warning.
         Err(error @ (PreviewError::Unresolved { .. } | PreviewError::Body(_))) => {
             checked.warnings.push(format!("not rendered: {error}"));
             Ok(None)
@@ -282,7 +279,7 @@ async fn fits(
     }
 }
 
-/// A change of an existing ReleasePin.
+/// A ReleasePin before and after a change of the files.
 struct Touched<'p> {
     before: &'p ReleasePinSpec,
     after: Option<&'p ReleasePinSpec>,
@@ -290,16 +287,16 @@ struct Touched<'p> {
 }
 
 impl<'p> Touched<'p> {
-    /// Returns whether the change places a new hold. Such a change is a rollback: it needs no path, and
-    /// existing holds do not prevent it.
+    /// Returns whether the change places a new hold. Then it is a rollback: it needs no path, and other holds
+    /// do not block it.
     fn is_held_anew(&self) -> bool {
         let is_new = |hold: &Hold| self.before.holds.iter().all(|known| known.id != hold.id);
         self.after
             .is_some_and(|after| after.active_holds(self.now).any(is_new))
     }
 
-    /// Returns whether the change removes the ReleasePin or changes its release, other than by the
-    /// removal of holds.
+    /// Returns whether the change removes the ReleasePin or makes another release effective, except by the
+    /// removal of holds alone.
     fn is_moved(&self) -> bool {
         let Some(after) = self.after else {
             return true;
@@ -313,7 +310,7 @@ impl<'p> Touched<'p> {
             || (counts(self.before) != counts(after) && !only_lifted)
     }
 
-    /// Lists the active holds that the change removes or ends.
+    /// Returns the active holds that the change removes or ends.
     fn lifted(&self) -> impl Iterator<Item = &'p Hold> {
         let (after, now) = (self.after, self.now);
         self.before.active_holds(now).filter(move |hold| {
@@ -321,7 +318,7 @@ impl<'p> Touched<'p> {
         })
     }
 
-    /// Lists the active holds that the change does not remove.
+    /// Returns the active holds that the change keeps.
     fn standing(&self) -> impl Iterator<Item = &'p Hold> {
         let (after, now) = (self.after, self.now);
         self.before.active_holds(now).filter(move |hold| {
@@ -330,8 +327,8 @@ impl<'p> Touched<'p> {
     }
 }
 
-/// Checks one change by the promotion rules. A change that exactly reverts a rollback may remove the hold
-/// of the rollback, and needs no path.
+/// Checks one change by the rules for promotions. A change that exactly reverts a rollback needs no path and
+/// may remove the hold of the rollback.
 fn promotion(world: &World, edited: EditedPin, now: Timestamp, checked: &mut Checked) {
     let pin = Key::new(&edited.namespace, &edited.name);
     let EditedPin {
@@ -409,7 +406,7 @@ fn promotion(world: &World, edited: EditedPin, now: Timestamp, checked: &mut Che
     });
 }
 
-/// Describes the holds that differ.
+/// Describes the holds that differ, one text each.
 fn changed_holds(before: &[Hold], after: &[Hold]) -> Vec<String> {
     let find = |holds: &[Hold], id: &str| holds.iter().find(|hold| hold.id == id).cloned();
     let placed = after
@@ -426,7 +423,7 @@ fn changed_holds(before: &[Hold], after: &[Hold]) -> Vec<String> {
     placed.chain(lifted).collect()
 }
 
-/// Returns the error if a release does not reach an environment by a path.
+/// Returns the error if no path of the pipeline brings the release to the environment.
 fn off_path(
     world: &World,
     pin: &Key,
@@ -471,8 +468,8 @@ mod tests {
         let over = |id: &str| json!({"id": id, "owner": id, "since": since, "until": since});
         let (a, b) = (hold("a"), hold("b"));
         let held = || spec("1", &[a.clone(), b.clone()]);
-        // Expected: whether the ReleasePin is moved, whether a new hold is placed, the remaining
-        // holds, and the removed holds.
+        // The expected values: whether another release is effective, whether a new hold is placed, the kept
+        // holds, the removed holds.
         for (before, after, expected) in [
             (spec("1", &[]), Some(spec("2", &[])), (true, false, "", "")),
             (held(), Some(held()), (false, false, "a b", "")),
@@ -481,7 +478,7 @@ mod tests {
                 Some(spec("2", &[a.clone(), b.clone()])),
                 (true, false, "a b", ""),
             ),
-            // One of two holds is removed, and the other one is still active.
+            // One of two holds is removed; the other is still active.
             (
                 held(),
                 Some(spec("2", &[hold("b")])),
@@ -494,7 +491,7 @@ mod tests {
                 Some(spec("2", &[a.clone(), b.clone(), hold("c")])),
                 (true, true, "a b", ""),
             ),
-            // An expired hold has no effect, before or afterwards.
+            // An expired hold blocks nothing, before and after the change.
             (
                 held(),
                 Some(spec("2", &[a.clone(), b.clone(), over("c")])),
@@ -505,7 +502,7 @@ mod tests {
                 Some(spec("2", &[over("a")])),
                 (true, false, "", ""),
             ),
-            // A release that a hold fixed becomes ineffective, or a hold fixes another release.
+            // A hold that fixed a release is removed, or a hold fixes another release.
             (
                 spec("1", &[fixing("a", "2")]),
                 Some(spec("1", &[])),

@@ -1,4 +1,6 @@
-//! Worlds for tests: builders of components, environments and releases.
+//! Builders for tests: read models with components, environments and releases.
+
+#![allow(clippy::unwrap_used)]
 
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -15,26 +17,26 @@ use crate::engine::plan::{Change, Field};
 use crate::engine::subject::{Expected, SubjectRef};
 use crate::engine::world::{Event, Key, Source, World};
 
-/// The current time in tests.
-pub(crate) const NOW: &str = "2026-11-17T14:00:00Z";
+/// The time that tests use as the current time.
+pub const NOW: &str = "2026-11-17T14:00:00Z";
 
-/// Returns the current time in tests.
-pub(crate) fn now() -> Timestamp {
+/// Returns the time that tests use as the current time.
+pub fn now() -> Timestamp {
     at("14:00:00")
 }
 
-/// Returns a time of the current day in tests.
-pub(crate) fn at(time: &str) -> Timestamp {
+/// Returns a time on the day that tests use as today.
+pub fn at(time: &str) -> Timestamp {
     format!("2026-11-17T{time}Z").parse().unwrap()
 }
 
-/// Returns the key of an object in the namespace of the tests.
-pub(crate) fn key(name: &str) -> Key {
+/// Returns a key in the namespace that tests use.
+pub fn key(name: &str) -> Key {
     Key::new("shop", name)
 }
 
-/// Returns a change that leaves a ReleasePin at its release.
-pub(crate) fn change(component: &str, environment: &str, release: &str) -> Change {
+/// Returns a change that writes nothing, because the ReleasePin already has this release.
+pub fn change(component: &str, environment: &str, release: &str) -> Change {
     let name = api::names::pin(component, environment);
     Change {
         subject: SubjectRef::new(&KIND, key(&name)),
@@ -61,8 +63,8 @@ pub(crate) fn change(component: &str, environment: &str, release: &str) -> Chang
     }
 }
 
-/// Builds an empty world of three environments in a pipeline; the last is production.
-pub(crate) fn world() -> World {
+/// Returns a read model with the environments development, staging and production in one pipeline.
+pub fn world() -> World {
     let mut world = crate::subjects::read_model();
     for name in ["development", "staging", "production"] {
         let environment = serde_json::from_value(json!({
@@ -80,8 +82,8 @@ pub(crate) fn world() -> World {
     world
 }
 
-/// Builds a pipeline from its paths.
-pub(crate) fn pipeline(paths: &[(&str, &str)]) -> crate::api::DeploymentPipeline {
+/// Returns a pipeline with these promotion paths.
+pub fn pipeline(paths: &[(&str, &str)]) -> crate::api::DeploymentPipeline {
     let paths = paths.iter().map(|(from, to)| {
         json!({"sourceEnvironmentRef": {"name": from}, "targetEnvironmentRefs": [{"name": to}]})
     });
@@ -93,8 +95,8 @@ pub(crate) fn pipeline(paths: &[(&str, &str)]) -> crate::api::DeploymentPipeline
     .unwrap()
 }
 
-/// Builds the release `{component}-{version}`, created at a minute of the day before.
-pub(crate) fn release(component: &str, version: &str, minute: u8) -> PartialObjectMeta<Release> {
+/// Returns the release `{component}-{version}`, created yesterday at this minute.
+pub fn release(component: &str, version: &str, minute: u8) -> PartialObjectMeta<Release> {
     let name = format!("{component}-{version}");
     serde_json::from_value(json!({
         "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
@@ -108,8 +110,8 @@ pub(crate) fn release(component: &str, version: &str, minute: u8) -> PartialObje
     .unwrap()
 }
 
-/// Builds a ready ReleasePin that the controller has observed.
-pub(crate) fn pin(component: &str, environment: &str, version: &str) -> ReleasePin {
+/// Returns a ReleasePin whose status says that the controller has observed it and that it is ready.
+pub fn pin(component: &str, environment: &str, version: &str) -> ReleasePin {
     let release = format!("{component}-{version}");
     serde_json::from_value(json!({
         "apiVersion": "openchoreo.dev/v1alpha1", "kind": "ReleasePin",
@@ -131,8 +133,8 @@ pub(crate) fn pin(component: &str, environment: &str, version: &str) -> ReleaseP
     .unwrap()
 }
 
-/// Makes a ReleasePin unready.
-pub(crate) fn unready(mut pin: ReleasePin, reason: &str, message: &str, since: &str) -> ReleasePin {
+/// Makes a ReleasePin not ready since a time.
+pub fn unready(mut pin: ReleasePin, reason: &str, message: &str, since: &str) -> ReleasePin {
     if let Some(status) = &mut pin.status {
         status.conditions = serde_json::from_value(json!([{
             "type": "Ready", "status": "False", "reason": reason,
@@ -143,8 +145,8 @@ pub(crate) fn unready(mut pin: ReleasePin, reason: &str, message: &str, since: &
     pin
 }
 
-/// Sets the recorded outcomes of a ReleasePin.
-pub(crate) fn outcomes(mut pin: ReleasePin, outcomes: Value) -> ReleasePin {
+/// Sets the outcomes in the status of a ReleasePin.
+pub fn outcomes(mut pin: ReleasePin, outcomes: Value) -> ReleasePin {
     if let Some(status) = &mut pin.status {
         status.outcomes = serde_json::from_value(outcomes).unwrap();
         let last = status.outcomes.last().map_or(1, |last| last.generation);
@@ -154,22 +156,19 @@ pub(crate) fn outcomes(mut pin: ReleasePin, outcomes: Value) -> ReleasePin {
     pin
 }
 
-/// Sets the holds of a ReleasePin.
-pub(crate) fn held(mut pin: ReleasePin, holds: Value) -> ReleasePin {
+pub fn held(mut pin: ReleasePin, holds: Value) -> ReleasePin {
     pin.spec.holds = serde_json::from_value(holds).unwrap();
     pin
 }
 
-/// Sets a label of an object.
-pub(crate) fn labelled<K: ResourceExt>(mut object: K, name: &str, value: &str) -> K {
+pub fn labelled<K: ResourceExt>(mut object: K, name: &str, value: &str) -> K {
     object
         .labels_mut()
         .insert(name.to_owned(), value.to_owned());
     object
 }
 
-/// Marks a release bad.
-pub(crate) fn marked_bad(mut release: PartialObjectMeta<Release>) -> PartialObjectMeta<Release> {
+pub fn marked_bad(mut release: PartialObjectMeta<Release>) -> PartialObjectMeta<Release> {
     let mark = json!({"verdict": "Bad", "by": "tom", "at": NOW, "note": "leaks"}).to_string();
     release
         .annotations_mut()
@@ -177,8 +176,8 @@ pub(crate) fn marked_bad(mut release: PartialObjectMeta<Release>) -> PartialObje
     release
 }
 
-/// Removes the kinds of some sources from a server.
-pub(crate) async fn remove_kinds(client: &kube::Client, sources: &[Source]) {
+/// Deletes the CRDs of some sources from a server.
+pub async fn remove_kinds(client: &kube::Client, sources: &[Source]) {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let read_model = crate::subjects::read_model();
     for source in sources {
@@ -186,7 +185,7 @@ pub(crate) async fn remove_kinds(client: &kube::Client, sources: &[Source]) {
         let name = format!("{}.{}", kind.plural, kind.group);
         let now = DeleteParams::default();
         let deleted = definitions.delete(&name, &now).await.unwrap();
-        // The definition stays until its objects are deleted.
+        // The server deletes a CRD only after all its objects are deleted.
         if let Some(definition) = deleted.left() {
             let uid = definition.uid().unwrap();
             let gone = conditions::is_deleted(&uid);
@@ -196,8 +195,8 @@ pub(crate) async fn remove_kinds(client: &kube::Client, sources: &[Source]) {
     }
 }
 
-/// Installs all of bowline's kinds on a server.
-pub(crate) async fn install_kinds(client: &kube::Client) {
+/// Installs the CRDs of bowline on a server.
+pub async fn install_kinds(client: &kube::Client) {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let manager = PatchParams::apply("tests").force();
     for definition in api::crds() {

@@ -1,4 +1,4 @@
-//! The ReleasePin as a kind of subject.
+//! Describes the ReleasePin as a kind of subject.
 
 use jiff::Timestamp;
 use kube::api::DynamicObject;
@@ -11,10 +11,9 @@ use crate::engine::audit::Live;
 use crate::engine::plan::Change;
 use crate::engine::subject::{Capability, HoldsIn, Kind, Numbering, dynamic};
 
-/// The path of the release in the releaseRef.
+/// The path of the release name in a ReleasePin.
 pub(super) const RELEASE_REF: &[&str] = &["spec", "releaseRef", "name"];
 
-/// The kind ReleasePin.
 pub static KIND: Kind = Kind {
     name: RELEASE_PIN,
     prefixes: &["releasepin", "pin"],
@@ -35,7 +34,7 @@ pub static KIND: Kind = Kind {
     place,
 };
 
-/// Returns ReleasePins as subjects, for the verification of the audit trail.
+/// Returns ReleasePins in the form that the verification of the audit trail needs.
 pub fn live(pins: &[ReleasePin]) -> Vec<Live> {
     let live = |pin: &ReleasePin| Live {
         kind: &KIND,
@@ -44,7 +43,7 @@ pub fn live(pins: &[ReleasePin]) -> Vec<Live> {
     pins.iter().map(live).collect()
 }
 
-/// Returns the release that the releaseRef names after a change.
+/// Returns the release that the releaseRef of a ReleasePin names after a change.
 pub fn release_ref(change: &Change) -> &str {
     let name = change.field(RELEASE_REF);
     name.and_then(|name| name.as_str()).unwrap_or_default()

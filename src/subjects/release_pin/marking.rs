@@ -1,7 +1,7 @@
-//! Marks releases bad or good, and writes the audit entry.
+//! Marks a release bad or good, and writes the audit entry.
 //!
-//! The mark is an annotation of the release, with its operation and everything that the audit entry
-//! needs. A client that finds the entry missing writes it before it changes the release.
+//! The mark is an annotation of the release. It contains the operation and all values of the audit entry. If
+//! the entry is missing, the next client that changes the release writes it first.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -21,43 +21,39 @@ use crate::engine::repeat::{is_ambiguous, pause, repeat};
 use crate::engine::whoami::Clock;
 use crate::engine::world::Key;
 
-/// The number of attempts to write a mark. An attempt fails if a claim changes the release at the same time.
+/// The largest number of attempts to write a mark. An attempt fails if another client writes the release at
+/// the same time, for example a claim.
 const ATTEMPTS: u32 = 20;
 
 /// The plan of a mark.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Marking {
-    /// The id of the operation.
     pub operation: String,
-    /// The reason that the user gave.
     pub reason: Option<String>,
-    /// The user who marks the release.
     pub by: String,
-    /// The time at which the plan was made.
+    /// The time at which the planner made the plan.
     pub at: Timestamp,
-    /// The namespace and the name of the release.
     pub release: Key,
-    /// The uid, which differs from the uid of a later release of the same name.
+    /// The uid. A later release with the same name has another uid.
     pub uid: String,
-    /// The mark before the action; None if the release has no mark.
+    /// The verdict before the mark; None if the release has no mark.
     pub was: Option<Verdict>,
-    /// The mark after the action.
+    /// The verdict to write.
     pub verdict: Verdict,
-    /// Whether the release already has this mark.
+    /// Whether the release already has this verdict, so that nothing is written.
     pub unchanged: bool,
-    /// The environments in which the release is the effective release.
+    /// The environments where the release is effective.
     pub runs_in: Vec<String>,
-    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
 impl Marking {
-    /// Returns whether the mark needs a reason: a bad mark does, and a good mark that replaces a bad one.
+    /// Returns whether the mark needs a reason: a bad mark does, and a good mark that replaces a bad mark.
     pub fn needs_reason(&self) -> bool {
         !self.unchanged && [Some(self.verdict), self.was].contains(&Some(Verdict::Bad))
     }
 
-    /// Returns the confirmation of the mark.
+    /// Returns the confirmation that the mark needs.
     pub fn confirmation(&self) -> Confirmation {
         Confirmation {
             reason: match self.noted() {
@@ -68,8 +64,8 @@ impl Marking {
         }
     }
 
-    /// Returns an error if the mark needs a reason and has none: such a plan can be shown, but not
-    /// applied.
+    /// Returns a refusal if the mark needs a reason and has none. Front ends show such a plan, but cannot
+    /// apply it.
     pub fn noted(&self) -> Result<(), Refusal> {
         let given = self.reason.as_deref().unwrap_or_default();
         match self.needs_reason() && given.trim().is_empty() {
@@ -85,40 +81,39 @@ impl Marking {
 /// The reason why a release is not marked.
 #[derive(Debug, thiserror::Error)]
 pub enum MarkError {
-    /// The release does not exist any more.
+    /// The release no longer exists.
     #[error("release {0} no longer exists, so nothing was changed")]
     Gone(String),
-    /// Somebody has removed the mark in the meantime.
+    /// Somebody removed the mark after plan time.
     #[error("the mark of release {0} was removed in the meantime, so nothing was changed")]
     Removed(String),
-    /// Somebody else has marked the release in the meantime.
+    /// Somebody else marked the release after plan time.
     #[error("release {release} was marked {verdict} by {by} at {at}, so nothing was changed")]
     Stale {
-        /// The name of the release.
         release: String,
-        /// The other mark.
+        /// The verdict of the other mark: `bad` or `good`.
         verdict: &'static str,
-        /// The other user.
+        /// The user who set the other mark.
         by: String,
         /// The time of the other mark.
         at: jiff::Timestamp,
     },
-    /// A request failed.
+    /// A request to the server failed.
     #[error(transparent)]
     Target(#[from] kube::Error),
 }
 
-/// The result of a mark.
+/// The result of marking a release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Marked {
-    /// The release is marked, and the audit entry is written.
+    /// The release is marked, and the audit entry exists.
     Done,
-    /// The release is marked, but its audit entry could not be written; the next mark or collection of
-    /// the release writes it.
+    /// The release is marked, but the audit entry could not be written. The next mark or gc of the release
+    /// writes it. Contains the error.
     Unrecorded(String),
 }
 
-/// Marks a release as planned; `by` is our user name, according to the server.
+/// Marks a release as planned. `by` is the user name that the server knows.
 pub async fn mark(
     client: &Client,
     plan: &Marking,
@@ -150,7 +145,7 @@ pub async fn mark(
         if verdict(&found) != plan.was {
             return Err(stale(name, standing));
         }
-        // The previous mark needs its audit entry before the next mark.
+        // The audit entry of the previous mark must exist before the next mark.
         record(&mut ledger, &found, by).await?;
         let patch = Patch::Merge(json!({"metadata": {
             "uid": found.metadata.uid,
@@ -165,7 +160,7 @@ pub async fn mark(
                 return Ok(recorded(&mut ledger, &found, by).await);
             }
             Err(error) if attempt >= ATTEMPTS => return Err(error.into()),
-            // Another client wrote the release in the meantime, or it is deleted.
+            // Another client wrote or deleted the release after the read. The next attempt reads it again.
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
             Err(error) if is_ambiguous(&error) => pause(attempt).await,
             Err(error) => return Err(error.into()),
@@ -192,7 +187,7 @@ fn stale(name: &str, standing: Option<Mark>) -> MarkError {
     }
 }
 
-/// Returns the word for a verdict.
+/// Returns the verdict as a word: `bad` or `good`.
 pub fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Bad => "bad",
@@ -200,25 +195,25 @@ pub fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Returns the mark of a release, as in the read model.
+/// Returns the verdict on a release, computed as in the read model.
 fn verdict(release: &Release) -> Option<Verdict> {
     let mark = release.annotations().get(labels::MARK);
     mark.map(|mark| Verdict::of_mark(mark))
 }
 
-/// Parses the mark of a release; None if it is unreadable, because then the engine did not write it.
+/// Parses the mark of a release; None if the engine did not write it, so that it cannot be parsed.
 fn standing(release: &Release) -> Option<Mark> {
     let mark = release.annotations().get(labels::MARK)?;
     serde_json::from_str(mark).ok()
 }
 
-/// Writes the audit entry of a release's mark, if it is missing.
+/// Writes the audit entry of the mark on a release, if the entry is missing.
 pub(super) async fn record(
     ledger: &mut Ledger,
     release: &Release,
     by: &str,
 ) -> Result<(), kube::Error> {
-    // A mark without an operation was not set by the engine, so its author is not certain.
+    // The engine did not write this mark, so its author is unknown and there is no entry to write.
     let Some(mark) = standing(release) else {
         return Ok(());
     };

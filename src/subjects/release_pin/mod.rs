@@ -1,4 +1,4 @@
-//! ReleasePins: the release of a component in an environment, and the actions that change it.
+//! ReleasePins: which release of a component runs in an environment, and the actions that change it.
 
 pub mod actions;
 pub mod catalog;
@@ -7,8 +7,8 @@ pub mod claim;
 pub mod collect;
 pub mod compare;
 pub mod facts;
-#[cfg(test)]
-pub(crate) mod fixture;
+#[doc(hidden)]
+pub mod fixture;
 pub mod kind;
 pub mod ledger;
 mod lookups;

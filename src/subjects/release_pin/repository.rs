@@ -19,7 +19,7 @@ use crate::gitops::propose::{
 };
 use crate::gitops::tree::{RELEASES, Trailers, Tree};
 
-/// Builds the commit of a new release.
+/// Converts a new release to a commit.
 pub fn release(
     tree: &Tree,
     release: &Release,
@@ -35,7 +35,7 @@ pub fn release(
     Ok(edits.propose(operation, &message)?)
 }
 
-/// Builds the commit of a mark.
+/// Converts the plan of a mark to a commit.
 pub fn marking(tree: &Tree, marking: &Marking) -> Result<Proposal, ProposeError> {
     let name = &marking.release.name;
     let place = tree.place(RELEASES, &marking.release.namespace, name);
@@ -75,16 +75,17 @@ pub fn marking(tree: &Tree, marking: &Marking) -> Result<Proposal, ProposeError>
     Ok(edits.propose(&marking.operation, &message)?)
 }
 
-/// The commit of a collection, and its releases.
+/// A gc plan as a commit.
 #[derive(Debug)]
 pub struct CollectionCommit<'c> {
     /// The commit that removes the releases.
     pub proposal: Proposal,
-    /// The removed releases. The warnings of the commit name those that stay, with reasons.
+    /// The releases that the commit removes. The warnings of the commit name the other releases, with
+    /// reasons.
     pub going: Vec<&'c Candidate>,
 }
 
-/// Returns an error if a file cannot be read completely: it may name a release that would be removed.
+/// Returns an error if a file cannot be read completely, because it may name a release that gc would remove.
 fn all_is_read(tree: &Tree) -> Result<(), ProposeError> {
     let problems = tree.problems().into_iter().chain(tree.dangling());
     let problems: Vec<String> = problems.map(|problem| problem.what).collect();
@@ -157,7 +158,7 @@ pub async fn collect(
     }
 }
 
-/// Describes a ReleasePin that names a release of the collection; None if there is none.
+/// Describes a ReleasePin that names a release which gc would delete; None if no ReleasePin does.
 fn named(pins: &[ReleasePin], collected: &CollectionCommit<'_>) -> Option<String> {
     let going = collected.going.iter().map(|found| &found.key);
     let going: BTreeSet<(&str, &str)> = going.map(|key| (&*key.namespace, &*key.name)).collect();

@@ -1,5 +1,5 @@
-//! Plans changes of subjects whose names contain the kind, such as `deploy/web`, with the functions
-//! of that kind.
+//! Plans commands on subjects that users name with their kind, such as `deploy/web`. The plan comes from the
+//! functions of that kind.
 
 use futures::future::try_join_all;
 
@@ -19,7 +19,7 @@ pub fn is_named(request: &ActionRequest) -> bool {
     }
 }
 
-/// Returns whether a name begins with a known kind, such as `deploy/`.
+/// Returns whether a name begins with the word of a kind, such as `deploy/`.
 fn names_kind(name: &str) -> bool {
     named("", name).is_some()
 }

@@ -1,8 +1,8 @@
-//! The actions on a workload: rollback, pin, unpin, undo. Reads the workload and its revisions from the server,
-//! then plans with pure functions.
+//! The actions on a workload: rollback, pin, unpin, undo. Reads the workload and its revisions from the
+//! server, then plans with pure functions.
 //!
-//! Every plan depends on the template of the workload and, for a Deployment, on whether it is paused. The replicas
-//! do not matter: an autoscaler may change them at any time.
+//! Every plan depends on the pod template and, for a Deployment, on `paused`. It does not depend on the
+//! replicas, because an autoscaler may change them at any time.
 
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
@@ -25,10 +25,10 @@ use crate::engine::production::{Place, place};
 use crate::engine::subject::command::{Command, Planned, SubjectError, Verb};
 use crate::engine::subject::{SubjectRef, field};
 
-/// The path of the template in managed fields.
+/// The path of the pod template in managed fields.
 pub(super) const OF_TEMPLATE: &[&str] = &["f:spec", "f:template"];
 
-/// Plans a command.
+/// Plans a command on a workload.
 pub async fn plan(
     client: &Client,
     command: &Command,
@@ -49,8 +49,8 @@ pub async fn plan(
     Ok(planned)
 }
 
-/// Refuses a change for which the user does not have the permission. If the server does not answer
-/// the question, the server itself decides when the change is made.
+/// Refuses a change if the user does not have the permission. If the server does not answer this question,
+/// the check passes, and the server decides when bowline writes.
 async fn allowed(client: &Client, subject: &SubjectRef, place: &Place) -> Result<(), SubjectError> {
     let resource = (subject.kind.resource)();
     let mut questions = vec![ResourceAttributes {
@@ -100,7 +100,7 @@ async fn allowed(client: &Client, subject: &SubjectRef, place: &Place) -> Result
     Ok(())
 }
 
-/// Plans commands on one workload, with pure functions.
+/// Plans commands on one workload. All functions are pure.
 struct Planner<'a> {
     subject: &'a SubjectRef,
     workload: &'a Workload,
@@ -163,8 +163,8 @@ impl<'a> Planner<'a> {
         Ok(self.planned(Action::Rollback, Some(target), restored, holds, workload))
     }
 
-    /// Returns the newest older revision that may be restored: it has another template than the
-    /// current revision, is not marked bad, and no rollback or undo of bowline replaced it.
+    /// Returns the revision that a rollback restores by default: the newest older revision with another
+    /// template that is not marked bad and that no rollback or undo of bowline replaced.
     fn last_good(&mut self) -> Result<&'a Stored, SubjectError> {
         let workload = self.workload;
         let current = template::hash(&workload.template());
@@ -232,7 +232,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Refuses to change the template of a workload that a GitOps tool owns.
+    /// Refuses to change the template if a GitOps tool owns the workload, unless the user accepts that with
+    /// `force`.
     fn may_move(&mut self, verb: &str, force: bool) -> Result<(), SubjectError> {
         let Some(tool) = self.gitops else {
             return Ok(());
@@ -260,7 +261,7 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Sets the template of a revision, and resumes a paused Deployment.
+    /// Plans to set the template of a revision. Also resumes a paused Deployment.
     fn restore(&mut self, target: &Stored) -> Result<(), SubjectError> {
         if template::hash(&self.workload.template()) == template::hash(&target.template) {
             return Err(SubjectError::Refused {
@@ -322,7 +323,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Returns the id of the hold that paused the Deployment.
+    /// Returns the id of the hold that paused the Deployment; None if no hold paused it.
     fn frozen_by(&self) -> Option<&'a String> {
         self.workload
             .object
@@ -363,7 +364,7 @@ impl<'a> Planner<'a> {
         Ok(self.planned(Action::Pin, None, None, holds, self.workload))
     }
 
-    /// Pauses a Deployment whose rollout is complete.
+    /// Plans to pause a Deployment. Refuses if its rollout is not complete.
     fn freeze(&mut self, name: &str) -> Result<(), SubjectError> {
         if self.subject.kind.name != DEPLOYMENT_KIND {
             return Err(SubjectError::Refused {
@@ -508,7 +509,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// Returns the id of the hold that an operation placed.
+/// Returns the id of the hold that an operation places.
 fn hold_of(operation: &str) -> String {
     crate::engine::plan::hold_id(operation)
 }
@@ -520,7 +521,7 @@ fn removed(path: &[&str]) -> Field {
     }
 }
 
-/// Returns the parts of a workload that a change may touch, before and after it.
+/// Returns the parts of a workload that a change can touch, before and after the change, for a diff.
 fn shown(subject: &SubjectRef, object: &DynamicObject, change: &Change) -> [Value; 2] {
     let mut before = manifest(
         subject,

@@ -1,4 +1,6 @@
-//! A read model with workloads, for tests.
+//! Builders for tests: a read model with workloads.
+
+#![allow(clippy::unwrap_used)]
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use serde_json::{Value, json};
@@ -14,8 +16,8 @@ fn template(image: &str) -> Value {
     })
 }
 
-/// Adds a Deployment with one ReplicaSet per image; the last image is the current one.
-pub(crate) fn deployment(world: &mut World, name: &str, images: &[&str], ready: u64) {
+/// Adds a Deployment with one ReplicaSet per image. The last image is the current one.
+pub fn deployment(world: &mut World, name: &str, images: &[&str], ready: u64) {
     let uid = format!("uid-{name}");
     let current = images.last().copied().unwrap_or_default();
     let object = json!({
@@ -41,8 +43,8 @@ pub(crate) fn deployment(world: &mut World, name: &str, images: &[&str], ready: 
     }
 }
 
-/// Adds a ReplicaSet, or changes its number.
-pub(crate) fn replica_set(world: &mut World, name: &str, owner: &str, number: i64, image: &str) {
+/// Adds a ReplicaSet, or sets the revision number of an existing one.
+pub fn replica_set(world: &mut World, name: &str, owner: &str, number: i64, image: &str) {
     let mut template = template(image);
     template["metadata"]["labels"]["pod-template-hash"] = json!(name);
     let object = json!({

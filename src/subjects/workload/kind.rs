@@ -1,4 +1,4 @@
-//! Deployments, StatefulSets and DaemonSets as kinds of subjects.
+//! Describes Deployments, StatefulSets and DaemonSets as kinds of subjects.
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
@@ -22,17 +22,16 @@ pub static DEPLOYMENT: Kind = Kind {
     })
 };
 
-/// StatefulSets.
+/// The apps/v1 StatefulSet.
 pub static STATEFUL_SET: Kind = workload("StatefulSet", &["sts", "statefulset"], || {
     kinds::kind::<StatefulSet>()
 });
 
-/// DaemonSets.
+/// The apps/v1 DaemonSet.
 pub static DAEMON_SET: Kind = workload("DaemonSet", &["ds", "daemonset"], || {
     kinds::kind::<DaemonSet>()
 });
 
-/// All kinds of workloads.
 pub static KINDS: [&Kind; 3] = [&DEPLOYMENT, &STATEFUL_SET, &DAEMON_SET];
 
 const fn workload(

@@ -1,12 +1,12 @@
-//! Reads the revisions of a subject.
+//! Reads the revisions of a ReleasePin or a workload for the history screen.
 
 use super::Session;
 use crate::api::bowline::audit::ContentRef;
 use crate::connect::explain;
+use crate::effect::CellKey;
 use crate::engine::revisions::Revisions;
 use crate::subjects::matrix::named;
 use crate::subjects::release_pin::revisions::{NoSubject, Pinned, Subject};
-use crate::tui::effect::CellKey;
 
 /// Reads the revisions of a subject, or returns the reason why that is impossible.
 pub async fn revisions(session: &Session, place: &CellKey) -> Result<Revisions<Pinned>, String> {

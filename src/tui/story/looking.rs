@@ -1,4 +1,4 @@
-//! Comparisons, revisions and objects as text.
+//! Screens that only read: comparisons, revisions, and objects as text.
 
 use super::{Story, shop};
 use crate::subjects::release_pin::fixture::install_kinds;

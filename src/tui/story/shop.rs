@@ -1,4 +1,5 @@
-//! The store of a story: a shop with two components in three environments, filled without a controller.
+//! The data of most stories: a shop with two components in three environments. No controller fills
+//! it.
 
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
@@ -10,7 +11,7 @@ use crate::connect::Connection;
 use crate::subjects::release_pin::actions::release::{self, Source};
 use crate::subjects::release_pin::catalog::Catalog;
 
-/// The objects of the shop at the start of a story.
+/// The YAML objects that the shop contains at the start of a story.
 pub const SHOP: &str = "
 apiVersion: openchoreo.dev/v1alpha1
 kind: Component
@@ -76,7 +77,7 @@ spec:
       targetEnvironmentRefs: [{name: prod}]
 ";
 
-/// Writes the shop into a store.
+/// Writes the objects of the shop into a store.
 pub async fn fill(connection: &Connection) {
     let client = &connection.client;
     let kinds: Vec<ApiResource> = api::crds()
@@ -115,7 +116,7 @@ pub async fn fill(connection: &Connection) {
     }
 }
 
-/// Creates a release of a component.
+/// Creates a release of a component with an image of this version.
 pub async fn released(client: &Client, namespace: &str, component: &str, version: &str) {
     let catalog = Catalog::fetch(client, namespace, component).await.unwrap();
     let mut definitions = catalog.definitions(component).unwrap();
@@ -128,7 +129,7 @@ pub async fn released(client: &Client, namespace: &str, component: &str, version
         .unwrap();
 }
 
-/// Sets the retention of the pipeline.
+/// Sets the retention of the DeploymentPipeline.
 pub async fn retains(client: &Client, retention: serde_json::Value) {
     let pipelines: Api<DeploymentPipeline> = Api::default_namespaced(client.clone());
     let patch = Patch::Merge(json!({"spec": {"retention": retention}}));
@@ -138,7 +139,7 @@ pub async fn retains(client: &Client, retention: serde_json::Value) {
         .unwrap();
 }
 
-/// Creates a ReleasePin with a history of releases, each of them healthy.
+/// Creates a ReleasePin that had these releases one after another, each of them healthy.
 pub async fn pinned(client: &Client, component: &str, environment: &str, history: &[&str]) {
     let pins: Api<ReleasePin> = Api::default_namespaced(client.clone());
     let name = names::pin(component, environment);
@@ -181,7 +182,7 @@ pub async fn pinned(client: &Client, component: &str, environment: &str, history
     settled(client, component, environment, json!(outcomes)).await;
 }
 
-/// Writes the status that a controller would write: the current generation is observed and ready.
+/// Writes the status that a controller writes: the current generation is observed and ready.
 pub async fn settled(
     client: &Client,
     component: &str,

@@ -1,4 +1,4 @@
-//! The Lease of a controller, on an embedded API.
+//! Tests of `uninstall` with the Lease of a controller, on an embedded API.
 
 use kube::api::{ObjectMeta, PostParams};
 use kube_embedded::Embedded;
@@ -6,7 +6,7 @@ use kube_embedded::Embedded;
 use super::*;
 use crate::connect::{Deadlines, guard};
 
-/// A client of a store where a controller holds the Lease for a number of seconds.
+/// Returns a client of a store where a controller holds the Lease for a number of seconds.
 async fn held(folder: &std::path::Path, seconds: i32) -> Client {
     let store = Embedded::open(&folder.join("store.db"), "ana", crate::api::store_setup())
         .await

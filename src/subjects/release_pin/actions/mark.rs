@@ -9,9 +9,8 @@ use crate::subjects::release_pin::rules::{Refusal, Rules};
 /// The arguments of a mark.
 #[derive(Clone, Debug)]
 pub struct Mark {
-    /// The name of the release.
     pub release: String,
-    /// The mark: bad or good.
+    /// The verdict to write: bad or good.
     pub verdict: Verdict,
 }
 

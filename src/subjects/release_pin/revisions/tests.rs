@@ -1,4 +1,4 @@
-//! Histories of ReleasePins as tables, and the revisions that a limit removes.
+//! Tests of the revisions of ReleasePins as tables, and of the revisions that retention removes.
 
 use std::collections::BTreeSet;
 
@@ -99,7 +99,7 @@ fn checkpoint(through: i64, to: &str) -> AuditEntry {
     entry
 }
 
-/// Returns each row in a few words.
+/// Returns each row as short text.
 fn words(revisions: &Revisions<Pinned>) -> Vec<String> {
     let row = |row: &Row<Pinned>| match row {
         Row::Missing(missing) => format!(

@@ -1,4 +1,4 @@
-//! Which releases and snapshots gc deletes or keeps, and why.
+//! Tests of the gc plan: which releases and snapshots gc deletes or keeps, and why.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::subjects::release_pin::actions::gc::{self, Gc};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Twelve releases of `old`, one a day from the first of January on.
+/// Adds five releases of the component `old`, created on consecutive days from January 1, each 1000 bytes large.
 fn many(world: &mut World) {
     for day in 1..=5 {
         let size = json!({"bowline.dev/size": "1000"});
@@ -209,7 +209,8 @@ fn limits_come_from_the_command_the_pipeline_or_the_number_of_environments() {
         ..command
     };
     let world = world_of(Value::Null);
-    // By default gc keeps five (three environments plus 2), and all that are younger than 30 days.
+    // By default, gc keeps the newest five releases (the number of environments plus two) and all releases
+    // younger than 30 days.
     assert_eq!(gone(&world, &of_old(Gc::default())), [""; 0]);
     let aged = Gc {
         min_age: Some(DAY),
@@ -305,7 +306,7 @@ fn nothing_goes_while_a_release_pin_names_a_release_that_does_not_exist() {
             told(&refusal),
             "ReleasePin old-dev names release old-9, which does not exist | create the release again, or move the ReleasePin to one that exists: bowline deploy, bowline rollback"
         );
-        // The error is not about other components.
+        // The lost release of this component does not refuse gc for another component.
         let other = Gc {
             components: vec!["cart".to_owned()],
             ..keeping(1)

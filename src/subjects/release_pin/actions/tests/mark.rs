@@ -1,4 +1,4 @@
-//! The plans and refusals of marks.
+//! Tests of the plans and refusals of marks.
 
 use super::*;
 use crate::api::openchoreo::release::Verdict;

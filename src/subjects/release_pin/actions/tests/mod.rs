@@ -1,4 +1,4 @@
-//! The rules of the actions as tables: a world, a command, the expected result.
+//! Tests of the rules as tables: a read model, a command, the expected plan or refusal.
 
 mod gc;
 mod mark;
@@ -102,7 +102,8 @@ fn hold(id: &str, until: Option<&str>, release: Option<&str>) -> Value {
     }]}})
 }
 
-/// A world of four components on dev -> staging -> prod, with the additions of a case.
+/// Returns a read model with four components and the pipeline dev -> staging -> prod. `more` adds the objects
+/// of a test case.
 fn world(more: impl FnOnce(&mut World)) -> World {
     let mut world = World::new();
     for name in ["dev", "staging"] {
@@ -199,7 +200,7 @@ type Change = fn(&mut World);
 
 const NONE: Change = |_| {};
 
-/// Title, change of the world, components, from, to, reason, and the expected result.
+/// The columns: title, change of the read model, components, source, target, reason, expected result.
 type Promotion = (
     &'static str,
     Change,
@@ -874,7 +875,8 @@ fn holds() {
     );
 }
 
-/// The facts of a plan are true in the world of the plan; after a change, the broken facts are reported.
+/// The facts of a plan are true in the read model of the plan. After a change, the test finds those that are
+/// no longer true.
 #[test]
 fn facts_hold_until_they_do_not() {
     let before = world(NONE);
@@ -888,7 +890,7 @@ fn facts_hold_until_they_do_not() {
     let plan = promote::plan(&before, &command, &asked("")).unwrap();
     let change = &plan.changes[0];
     let broken = |world: &World| -> Vec<&'static str> {
-        // The effective release changes with the ReleasePin; its own test is that of an ended hold.
+        // The effective release changes together with the ReleasePin. Another test covers the end of a hold.
         let others = facts::of(change).filter(|fact| !matches!(fact, PinFact::Effective { .. }));
         let broken = others.filter(|fact| !fact.holds(world, now()));
         broken
@@ -907,7 +909,7 @@ fn facts_hold_until_they_do_not() {
     };
     let table: &[(Change, &[&str])] = &[
         (NONE, &[]),
-        // A status write does not make the plan stale.
+        // A write of the status changes no fact.
         (
             |world| {
                 world.pins(Event::Applied(pin(

@@ -1,4 +1,4 @@
-//! Refusals whose hint is a command that works.
+//! Tests that the command in the hint of a refusal works.
 
 use super::*;
 

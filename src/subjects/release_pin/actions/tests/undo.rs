@@ -1,10 +1,10 @@
-//! Plans that reverse the last action.
+//! Tests of the plans of undo.
 
 use super::*;
 use crate::api::bowline::audit::AuditEntry;
 use crate::subjects::release_pin::actions::undo::{self, Undo};
 
-/// An entry of the ReleasePin of cart in an environment, at a revision.
+/// Returns an audit entry of the ReleasePin of cart in an environment, for one revision.
 fn entry(environment: &str, revision: i64, to: &str, extra: Value) -> AuditEntry {
     let mut spec = json!({
         "subject": {
