@@ -11,10 +11,11 @@
 //! | [`controllers`] | reconcile loops: from a ReleasePin to running resources |
 //! | [`subjects`] | a folder per kind that has revisions: rows, rules, actions |
 //! | [`engine`]   | the parts that all subjects share: the read model, the diff |
+//! | [`gitops`]   | a git work tree as a target: its files as objects, and changes as commits |
 //! | [`render`]   | definitions and settings to manifests; pure |
 //! | [`resolve`]  | references of a release to definitions: git, embedded, compressed |
 //! | [`connect`]  | a target (cluster, embedded store) to a `kube::Client`; the only module that names a backend |
-//! | [`gitops`]   | a git work tree as a target: its files as objects |
+//! | [`gitops::tree`] | the files of a work tree as objects |
 //! | [`api`]      | the kinds: types, labels, names; no I/O |
 //! | [`git`]      | runs the user's git |
 //! | [`text`]     | cleans foreign text for terminals |

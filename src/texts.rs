@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use crate::api::openchoreo::environment::PipelineFault;
 use crate::controllers::metrics::Metrics;
-use crate::engine::apply::ApplyError;
 use crate::engine::claim::ClaimError;
 use crate::engine::ownership::GitOps;
+use crate::engine::publish::ApplyError;
 use crate::git::commit::CommitError;
 use crate::resolve::git::Cause;
 use crate::subjects::release_pin::matrix::Health;

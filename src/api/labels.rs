@@ -132,4 +132,4 @@ pub const CHANGES: &str = "bowline.dev/changes";
 /// Annotation on a workload: the revisions that a rollback or an undo replaced.
 pub const ABANDONED: &str = "bowline.dev/abandoned-revisions";
 /// Annotation on a Deployment: the id of the hold that paused it.
-pub const FROZEN_BY: &str = "bowline.dev/frozen-by";
+pub const PAUSED_BY_HOLD: &str = "bowline.dev/frozen-by";

@@ -43,24 +43,6 @@ const KNOWN: &[Known] = &[
         "the arguments of an action are names of subjects; reading them needs a module below actions",
     ),
     known(
-        "cli",
-        "commits",
-        "apply",
-        "Place is in apply; it needs a module of its own",
-    ),
-    known(
-        "cli",
-        "report",
-        "apply",
-        "Place is in apply; it needs a module of its own",
-    ),
-    known(
-        "gitops::tree",
-        "index",
-        "births",
-        "the index stores the times of creation that births computes; the type needs to be in index",
-    ),
-    known(
         "gitops::tree",
         "index",
         "chronicle",
@@ -73,34 +55,10 @@ const KNOWN: &[Known] = &[
         "a fact describes how it became false; the caller could do that",
     ),
     known(
-        "subjects::release_pin",
-        "marking",
-        "actions",
-        "the plan of a mark is a type of its planner; it belongs to marking",
-    ),
-    known(
-        "subjects::release_pin",
-        "repository",
-        "planner",
-        "a commit needs the plan that the planner made; the type needs to be below both",
-    ),
-    known(
         "engine",
         "subject",
         "plan",
         "the command of a subject names the plan that it makes; it needs a module above plan",
-    ),
-    known(
-        "subjects::workload",
-        "kind",
-        "actions",
-        "the kind lists its planners, and they use its names of fields; the names need a module of their own",
-    ),
-    known(
-        "subjects::workload",
-        "kind",
-        "revisions",
-        "the kind reads its revisions, and they use its names of fields; the names need a module of their own",
     ),
     known(
         "tui",
@@ -175,12 +133,6 @@ const KNOWN: &[Known] = &[
         "screens",
         "view",
         "the page of a plan needs the size of the frame",
-    ),
-    known(
-        "tui",
-        "tasks",
-        "model",
-        "TargetInfo is in model; it needs a module below tasks",
     ),
     known(
         "tui",

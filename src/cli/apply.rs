@@ -17,12 +17,13 @@ use serde_json::Value;
 use super::connect::{self, Connection, Environment, Options, Target};
 use super::error::{Error, Exit, Failures};
 use super::gitflags::GitFlags;
-use super::kinds::{self, Kind, Kinds};
+use super::kinds::{self, Kinds};
 use super::manifests::{self, Manifest};
 use super::output::Format;
 use super::report::Report;
+use super::target_object::TargetObject;
 use super::{commits, observing};
-use crate::api::{ReleasePin, labels};
+use crate::api::ReleasePin;
 use crate::controllers::beside::Beside;
 use crate::engine::world::Key;
 
@@ -95,8 +96,8 @@ pub async fn run(
     let mut report = Report::new(out, arguments.output, arguments.dry_run);
     let parameters = PatchParams {
         dry_run: arguments.dry_run,
-        // In a repository, git is the only field manager, so there are no conflicts to respect.
-        force: arguments.force_conflicts || connection.repository.is_some(),
+        // In a repository, no field has another manager than git.
+        force: arguments.force_conflicts || !connection.target.has_field_managers(),
         field_manager: Some(arguments.field_manager.clone()),
         field_validation: Some(ValidationDirective::Strict),
     };
@@ -179,7 +180,7 @@ async fn observed(
     connection: &Connection,
     options: &Options,
     environment: &Environment,
-    pins: &[Place],
+    pins: &[TargetObject],
     say: &mut dyn FnMut(String),
 ) -> Result<(), Error> {
     let is_embedded = matches!(connection.target, Target::Embedded { .. });
@@ -217,48 +218,16 @@ pub fn writable(connection: &Connection, verb: &str) -> Result<(), Error> {
     }
 }
 
-/// Returns an error if the target is a repository and bowline does not define the object's kind: bowline does
-/// not write such objects to a repository.
-fn storable(connection: &Connection, place: &Place) -> Result<(), Error> {
-    let ours = labels::GROUPS.contains(&place.kind.resource.group.as_str());
-    match connection.repository.is_some() && !ours {
-        true => {
+/// Returns an error if the target is a repository and the object is not of a kind of bowline: a repository
+/// stores no other kinds.
+fn storable(connection: &Connection, place: &TargetObject) -> Result<(), Error> {
+    match connection.target.stores(&place.kind.resource.group) {
+        false => {
             let message = format!("{} is no object of bowline", place.label());
             Err(Error::new(Exit::Refused, message)
                 .with_hint("add a file of another kind to the repository with git"))
         }
-        false => Ok(()),
-    }
-}
-
-/// Identifies an object: kind, namespace and name, with the API client for it.
-pub struct Place {
-    pub kind: Kind,
-    /// The namespace; None for a cluster-scoped kind.
-    pub namespace: Option<String>,
-    pub name: String,
-    /// The API client for objects of the kind in the namespace.
-    pub objects: Api<DynamicObject>,
-}
-
-impl Place {
-    /// Builds the identity of an object. Leaves out the namespace if the kind is cluster-scoped.
-    pub fn new(connection: &Connection, kind: Kind, namespace: &str, name: &str) -> Place {
-        Place {
-            namespace: kind.namespaced.then(|| namespace.to_owned()),
-            name: name.to_owned(),
-            objects: kind.objects(&connection.client, Some(namespace)),
-            kind,
-        }
-    }
-
-    /// Returns `kind/name` for messages.
-    pub fn label(&self) -> String {
-        format!("{}/{}", self.kind.label(), self.name)
-    }
-
-    fn key(&self) -> String {
-        format!("{} {:?}", self.label(), self.namespace)
+        true => Ok(()),
     }
 }
 
@@ -268,7 +237,7 @@ pub async fn place(
     connection: &Connection,
     options: &Options,
     manifest: &Manifest,
-) -> Result<Place, Error> {
+) -> Result<TargetObject, Error> {
     let kind = kinds.of(&manifest.api_version, &manifest.kind).await?;
     let namespace = match (&manifest.namespace, &options.namespace) {
         (Some(own), Some(told)) if own != told && kind.namespaced => {
@@ -284,12 +253,17 @@ pub async fn place(
         (Some(own), _) => own,
         (None, _) => &connection.namespace,
     };
-    Ok(Place::new(connection, kind, namespace, &manifest.name))
+    Ok(TargetObject::new(
+        connection,
+        kind,
+        namespace,
+        &manifest.name,
+    ))
 }
 
 /// Applies an object, and returns what that did.
 pub async fn put(
-    place: &Place,
+    place: &TargetObject,
     object: &Value,
     parameters: &PatchParams,
 ) -> Result<Change, kube::Error> {
@@ -331,8 +305,8 @@ fn comparable(object: &DynamicObject) -> Value {
     value
 }
 
-/// Converts the error of an apply. A field conflict gets a hint.
-pub fn explained(place: &Place, error: kube::Error) -> Error {
+/// Builds the error of a failed apply; for a field conflict, with a hint.
+pub fn explained(place: &TargetObject, error: kube::Error) -> Error {
     let is_managed = match &error {
         kube::Error::Api(status) => status.details.iter().any(|details| {
             let mut causes = details.causes.iter();

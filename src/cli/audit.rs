@@ -19,10 +19,10 @@ use crate::api::bowline::audit::AuditEntry;
 use crate::api::interval::Interval;
 use crate::api::openchoreo::pin::ReleasePin;
 use crate::api::{labels, names};
-use crate::engine::audit::{self, Finding, Live, Row, Span, Verdict};
+use crate::engine::audit::{self, Finding, Live, Row, Span, Verification};
 use crate::engine::pages::{self, PAGE};
 use crate::subjects::release_pin::kind::live;
-use crate::{subjects, text};
+use crate::{gitops, subjects, text};
 
 /// The arguments of `audit`.
 #[derive(Debug, Subcommand)]
@@ -369,13 +369,13 @@ async fn verify(
     Ok(Outcome::ending(text, exit))
 }
 
-async fn verdict(connection: &Connection, component: Option<&str>) -> Result<Verdict, Error> {
+async fn verdict(connection: &Connection, component: Option<&str>) -> Result<Verification, Error> {
     if let Some(repository) = connection.repository.clone() {
         let read = repository.whole().await;
         read.map_err(|error| Error::new(Exit::Failed, error.to_string()))?;
         let component = component.map(str::to_owned);
         let verifying = tokio::task::spawn_blocking(move || {
-            crate::subjects::release_pin::repository::verify(&repository, component.as_deref())
+            gitops::verify::verify(&repository.tree, component.as_deref())
         });
         let verified = verifying.await;
         let verified = verified.map_err(|error| Error::new(Exit::Failed, error.to_string()))?;

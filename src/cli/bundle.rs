@@ -4,11 +4,11 @@
 use kube::api::ObjectMeta;
 use serde_json::{Value, json};
 
-use super::apply;
 use super::connect::Connection;
 use super::error::{Error, Exit};
 use super::kinds::Kinds;
 use super::manifests::Manifest;
+use super::target_object::TargetObject;
 use crate::api::{self, labels};
 
 /// The field manager with which bowline installs objects.
@@ -94,7 +94,7 @@ fn installed_image(live: &Value) -> Option<&str> {
 /// An object of the bundle, with the live object of the same name.
 pub struct Piece {
     /// The kind, namespace and name.
-    pub place: apply::Place,
+    pub place: TargetObject,
     /// The object in the bundle.
     pub value: Value,
     /// The live object of the same name; None if there is none.
@@ -190,7 +190,7 @@ pub async fn look(
             Err(error) => return Err(error),
         };
         let namespace = manifest.namespace.as_deref().unwrap_or_default();
-        let place = apply::Place::new(connection, kind, namespace, &manifest.name);
+        let place = TargetObject::new(connection, kind, namespace, &manifest.name);
         let found = match manifest.is_crd() {
             true => {
                 let found = place.objects.get_metadata_opt(&place.name).await?;

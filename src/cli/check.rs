@@ -1,8 +1,6 @@
 //! `bowline check`: checks the objects of a repository, and shows the changes of ReleasePins since the merge
 //! base.
 
-use std::collections::BTreeSet;
-
 use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -14,14 +12,9 @@ use super::error::{Error, Exit};
 use super::gitflags::GitFlags;
 use super::output::{self, Format};
 use super::session::live_everywhere;
-use crate::api::bowline::audit::ContentRef;
-use crate::connect::Repository;
-use crate::engine::diff;
-use crate::engine::world::{Key, World};
+use crate::gitops::check::BaseError;
 use crate::subjects::release_pin::READ_BY_CHANGES;
-use crate::subjects::release_pin::preview::{PreviewError, Stage, objects};
-use crate::subjects::release_pin::repository::{self, Checked, Content, Promotion};
-use crate::subjects::release_pin::rows::Pin;
+use crate::subjects::release_pin::check::{Check, CheckError, Promotion};
 use crate::text;
 
 /// The arguments of `check`.
@@ -89,6 +82,18 @@ impl Report {
 }
 
 impl Shown {
+    fn of(promotion: Promotion) -> Self {
+        Self {
+            namespace: promotion.pin.namespace.to_string(),
+            component: promotion.component,
+            environment: promotion.environment,
+            from: promotion.from,
+            to: promotion.to,
+            holds: promotion.holds,
+            diff: promotion.diff,
+        }
+    }
+
     fn text(&self) -> String {
         let word = |release: &Option<String>| match release {
             Some(release) => release.clone(),
@@ -123,42 +128,23 @@ pub async fn run(
     let read = repository.whole().await;
     read.map_err(|error| Error::new(Exit::Failed, error.to_string()))?;
     let feed = live_everywhere(&connection, options, &READ_BY_CHANGES).await?;
-    let base = arguments.base.as_deref();
-    let base = base.map(|base| went_apart(&repository, base)).transpose()?;
-    let content = Content::fetch(&connection.client).await?;
-    let mut checked = {
-        let world = feed.world();
-        repository::check(&repository, &world, &content, base.as_deref(), now)?
+    let check = Check {
+        tree: &repository.tree,
+        client: &connection.client,
+        feed: &feed,
+        git: &arguments.git.on(&connection, environment)?,
     };
-    let git = arguments.git.on(&connection, environment)?;
-    let mut report = Report::default();
-    let promotions = std::mem::take(&mut checked.promotions);
-    let moved: BTreeSet<&Key> = promotions.iter().map(|promotion| &promotion.pin).collect();
-    // A change of settings or of an Environment can break a ReleasePin that did not change, so those are
-    // rendered too.
-    let mut others = pins(&feed.world(), now);
-    others.retain(|pin| !moved.contains(&pin.pin));
-    let namespaces = promotions.iter().chain(&others);
-    let namespaces: BTreeSet<&str> = namespaces.map(|pin| &*pin.pin.namespace).collect();
-    for namespace in namespaces {
-        let stage = Stage::new(&connection.client, namespace, &git);
-        let is_here = |pin: &&Promotion| &*pin.pin.namespace == namespace;
-        for promotion in promotions.iter().filter(is_here) {
-            let shown = show(promotion, &stage, &mut checked).await?;
-            report.promotions.push(shown);
-        }
-        for pin in others.iter().filter(is_here) {
-            fits(pin, &stage, &mut checked).await?;
-        }
-    }
+    let checked = check.run(arguments.base.as_deref(), now).await?;
     let lines = |found: &[String]| -> Vec<String> {
         let lines = found.iter().map(|what| text::line(what).into_owned());
         lines.collect()
     };
-    checked.problems.dedup();
-    report.wrong = lines(&checked.problems);
-    report.refused = lines(&checked.refused);
-    report.warnings = lines(&checked.warnings);
+    let report = Report {
+        promotions: checked.promotions.into_iter().map(Shown::of).collect(),
+        wrong: lines(&checked.problems),
+        refused: lines(&checked.refused),
+        warnings: lines(&checked.warnings),
+    };
     for what in &report.warnings {
         say(format!("warning: {what}"));
     }
@@ -186,119 +172,15 @@ fn counted(problems: usize, refused: usize) -> String {
     format!("found {}", counts.join(" and "))
 }
 
-/// Returns the merge base of HEAD and the base branch. Later commits on the base branch are not part of the
-/// change.
-fn went_apart(repository: &Repository, base: &str) -> Result<String, Error> {
-    let work = repository.tree.work();
-    let shallow = "a shallow clone may not have the commit: git fetch --unshallow";
-    let Some(commit) = work.commit_of(base)? else {
-        let message = format!("{base} is not a commit");
-        return Err(Error::new(Exit::Usage, message).with_hint(shallow));
-    };
-    work.merge_base(&commit)?.ok_or_else(|| {
-        let message = format!("{base} and HEAD have no common commit");
-        Error::new(Exit::Usage, message).with_hint(shallow)
-    })
-}
-
-/// Returns a promotion with the effective release of every ReleasePin, sorted by component.
-fn pins(world: &World, now: Timestamp) -> Vec<Promotion> {
-    let mut components: Vec<_> = world.components().cloned().collect();
-    components.sort();
-    let pins = components
-        .iter()
-        .flat_map(|component| world.pins_of(component));
-    let promotion = |pin: &Pin| Promotion {
-        pin: pin.key.clone(),
-        component: pin.component.to_string(),
-        environment: pin.environment.to_string(),
-        from: None,
-        to: Some(pin.effective_release(now).to_owned()),
-        holds: Vec::new(),
-    };
-    pins.map(promotion).collect()
-}
-
-/// Renders a promotion before and after, and returns it with the diff.
-async fn show(
-    promotion: &Promotion,
-    stage: &Stage<'_>,
-    checked: &mut Checked,
-) -> Result<Shown, Error> {
-    let Promotion {
-        component,
-        environment,
-        from,
-        ..
-    } = promotion;
-    let shown = |diff: String| Shown {
-        namespace: promotion.pin.namespace.to_string(),
-        component: component.clone(),
-        environment: environment.clone(),
-        from: from.clone(),
-        to: promotion.to.clone(),
-        holds: promotion.holds.clone(),
-        diff,
-    };
-    let Some(after) = fits(promotion, stage, checked).await? else {
-        return Ok(shown(String::new()));
-    };
-    let before = match from {
-        None => Vec::new(),
-        Some(from) => {
-            let identity = ContentRef::named(from);
-            let rendered = stage
-                .rendered(component, environment, &identity, &mut Vec::new())
-                .await;
-            // If the old release cannot be rendered, this does not forbid a promotion to another release.
-            rendered
-                .map(|rendered| objects(&rendered))
-                .unwrap_or_default()
+impl From<CheckError> for Error {
+    fn from(error: CheckError) -> Self {
+        match error {
+            CheckError::Base(BaseError::Git(error)) | CheckError::Git(error) => error.into(),
+            CheckError::Base(error) => Error::new(Exit::Usage, error.to_string())
+                .with_hint("a shallow clone may not have the commit: git fetch --unshallow"),
+            CheckError::Target(error) => error.into(),
+            CheckError::Preview(error) => not_shown(error),
         }
-    };
-    let diff = diff::diff(&before, &after, &diff::Options::default());
-    // A change that touches only holds does not change the rendered objects.
-    let is_hold_only = diff.is_empty() && !promotion.holds.is_empty();
-    Ok(shown(match is_hold_only {
-        true => String::new(),
-        false => diff.text(),
-    }))
-}
-
-/// Renders the release of a promotion. None if the promotion has no release, or if the release cannot be
-/// rendered; then the report has the reason.
-async fn fits(
-    promotion: &Promotion,
-    stage: &Stage<'_>,
-    checked: &mut Checked,
-) -> Result<Option<Vec<serde_json::Value>>, Error> {
-    let Some(to) = &promotion.to else {
-        return Ok(None);
-    };
-    let identity = ContentRef::named(to);
-    let (component, environment) = (&promotion.component, &promotion.environment);
-    let rendered = stage
-        .rendered(component, environment, &identity, &mut checked.warnings)
-        .await;
-    match rendered {
-        Ok(rendered) => Ok(Some(objects(&rendered))),
-        Err(error @ (PreviewError::DoesNotFit { .. } | PreviewError::OfAnother { .. })) => {
-            checked.refused.push(error.to_string());
-            Ok(None)
-        }
-        // Another check reports a missing object, and a failed fetch is no error in the files. So this is
-        // only a warning.
-        Err(error @ (PreviewError::Unresolved { .. } | PreviewError::Body(_))) => {
-            checked.warnings.push(format!("not rendered: {error}"));
-            Ok(None)
-        }
-        Err(PreviewError::Catalog(error)) => {
-            checked
-                .problems
-                .push(format!("{component} in {environment}: {error}"));
-            Ok(None)
-        }
-        Err(error) => Err(not_shown(error)),
     }
 }
 

@@ -2,16 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use super::apply::Place;
 use super::connect::{Address, Connection, Options};
 use super::error::{Error, Exit};
-use crate::connect::Repository;
+use super::target_object::TargetObject;
+use crate::connect::{NotFollowed, Repository};
 use crate::git::GitError;
 use crate::git::commit::CommitError;
 use crate::git::push::PushError;
-use crate::subjects::release_pin::repository::{
-    BeforePlan, Commits, Committed, NoReference, NotCommitted, ProposeError, Pushed,
-};
+use crate::gitops::propose::{BeforePlan, Commits, Committed, NotCommitted, ProposeError, Pushed};
+use crate::subjects::release_pin::sources::NoReference;
 use crate::text;
 
 /// Returns the commits of a connection. If the target is no repository: None, or an error if the user gave a
@@ -39,7 +38,7 @@ pub(super) fn of<'a>(
 
 /// Returns the file of an object, relative to the root of the work tree. None if the target is no repository
 /// or no file contains the object.
-pub(super) fn file_of(connection: &Connection, place: &Place) -> Option<String> {
+pub(super) fn file_of(connection: &Connection, place: &TargetObject) -> Option<String> {
     let tree = &connection.repository.as_ref()?.tree;
     let resource = &place.kind.resource;
     let resource = format!("{}/{}", resource.group, resource.plural);
@@ -153,20 +152,12 @@ pub(super) fn not_known(
 }
 
 /// Pushes the commits of an earlier run, if the target is a repository and the user gave `--push`.
-pub(super) async fn push_again(
-    commits: Option<&Commits<'_>>,
-    say: &mut dyn FnMut(String),
-) -> Result<Exit, Error> {
-    let Some(commits) = commits.filter(|commits| commits.repository.push) else {
-        return Ok(Exit::Done);
+pub(super) async fn push_again(connection: &Connection, say: &mut dyn FnMut(String)) -> Exit {
+    let Some(commits) = Commits::of(connection) else {
+        return Exit::Done;
     };
-    match commits.push(None).await {
-        Err(
-            NotCommitted::Commit(CommitError::Detached)
-            | NotCommitted::Push(PushError::NoBranch(_)),
-        ) => Ok(Exit::Done),
-        pushed => Ok(told_push(&pushed, say)),
-    }
+    let pushed = commits.push_again().await;
+    pushed.map_or(Exit::Done, |pushed| told_push(&pushed, say))
 }
 
 /// Prints the result of a commit. If the push failed, only the exit code changes, because the commit exists.
@@ -230,6 +221,17 @@ impl From<&NotCommitted> for Error {
             },
         };
         let hints = error.hints().into_iter();
+        hints.fold(Error::new(exit, error.to_string()), Error::and_hint)
+    }
+}
+
+impl From<NotFollowed> for Error {
+    fn from(error: NotFollowed) -> Error {
+        let exit = match error {
+            NotFollowed::Git(_) => Exit::Failed,
+            NotFollowed::NoCluster | NotFollowed::OtherBranch(_) => Exit::Usage,
+        };
+        let hints = error.hints().iter().copied();
         hints.fold(Error::new(exit, error.to_string()), Error::and_hint)
     }
 }

@@ -11,13 +11,14 @@ use kube::api::{Api, DeleteParams, ListParams, Preconditions, PropagationPolicy}
 use kube::core::ApiResource;
 use kube::runtime::wait::{await_condition, conditions};
 
-use super::apply::{self, Place};
+use super::apply;
 use super::connect::{self, Address, Connection, Environment, Options, Target};
 use super::error::{Error, Exit, Failures};
 use super::gitflags::GitFlags;
 use super::kinds::{self, Kinds};
 use super::output::Format;
 use super::report::Report;
+use super::target_object::TargetObject;
 use super::{commits, confirm, manifests, observing};
 use crate::api::{self, ReleasePin, RenderedRelease};
 use crate::controllers::beside::Beside;
@@ -76,7 +77,7 @@ enum Cascade {
 
 /// An object to delete.
 struct Condemned {
-    place: Place,
+    place: TargetObject,
     uid: Option<String>,
     origin: Option<String>,
     /// The production environment that the deletion affects; None if it affects none.
@@ -187,7 +188,7 @@ async fn places(
     (connection, address): (&Connection, &Address),
     failures: &mut Failures,
     say: &mut dyn FnMut(String),
-) -> Result<Vec<(Place, Option<String>)>, Error> {
+) -> Result<Vec<(TargetObject, Option<String>)>, Error> {
     let mut finder = Kinds::new(&connection.client);
     let mut found = Vec::new();
     if arguments.filename.is_empty() {
@@ -201,7 +202,8 @@ async fn places(
             }
             let kind = finder.named(&said).await?;
             for name in names {
-                let place = Place::new(connection, kind.clone(), &connection.namespace, &name);
+                let place =
+                    TargetObject::new(connection, kind.clone(), &connection.namespace, &name);
                 found.push((place, None));
             }
         }
@@ -221,7 +223,7 @@ async fn places(
 async fn look(
     arguments: &Arguments,
     connection: &Connection,
-    place: Place,
+    place: TargetObject,
     origin: Option<String>,
     address: &Address,
 ) -> Result<Option<Condemned>, Error> {
@@ -240,7 +242,7 @@ async fn look(
         }
         Ok(None) if arguments.ignore_not_found => Ok(None),
         Ok(None) => {
-            let Place {
+            let TargetObject {
                 kind,
                 namespace,
                 name,
@@ -271,7 +273,7 @@ async fn delete(arguments: &Arguments, object: &Condemned) -> Result<(), Error> 
         }),
         ..DeleteParams::default()
     };
-    let Place {
+    let TargetObject {
         kind,
         objects,
         name,
@@ -364,7 +366,10 @@ async fn clean_up(beside: &Beside<'_>, cleanups: Vec<Cleanup>, say: &mut dyn FnM
 
 /// Returns the production environment of a ReleasePin, a RenderedRelease or an Environment; None for other
 /// environments and other kinds.
-async fn production(connection: &Connection, place: &Place) -> Result<Option<String>, Error> {
+async fn production(
+    connection: &Connection,
+    place: &TargetObject,
+) -> Result<Option<String>, Error> {
     let is = |resource: &ApiResource| {
         (&place.kind.resource.group, &place.kind.resource.plural)
             == (&resource.group, &resource.plural)

@@ -15,10 +15,11 @@ use super::session::{Server, live, not_applied, not_planned};
 use super::{Outcome, commits, confirm};
 use crate::api::interval::Interval;
 use crate::engine::whoami::Clock;
+use crate::gitops::propose::{Commits, Proposal};
 use crate::subjects::release_pin::actions::gc::{Candidate, Collection, Gc};
 use crate::subjects::release_pin::collect::Collected;
 use crate::subjects::release_pin::planner::{NotPlanned, is_defined};
-use crate::subjects::release_pin::repository::{self, Commits, Proposal};
+use crate::subjects::release_pin::repository;
 use crate::subjects::release_pin::rules::Refusal;
 use crate::subjects::service::{self, Command, Confirmed, PlannedCommand, Service};
 use crate::text;
@@ -68,7 +69,6 @@ pub async fn run(
         min_age: arguments.min_age,
     });
     let connection = connect::connect(options, environment).await?;
-    let commits = commits::of(&connection, options)?;
     commits::begin(
         &connection,
         options,
@@ -103,7 +103,7 @@ pub async fn run(
         summary(plan).into_iter().for_each(&mut *say);
         return Ok(match going {
             0 if arguments.dry_run => Outcome::done(text),
-            0 => Outcome::ending(text, commits::push_again(commits.as_ref(), say).await?),
+            0 => Outcome::ending(text, commits::push_again(&connection, say).await),
             _ => Outcome::changes(text),
         });
     }
@@ -126,7 +126,7 @@ pub async fn run(
         address,
         format: arguments.output,
     };
-    match commits {
+    match Commits::of(&connection) {
         Some(commits) => run.commit(&commits, confirmed, user, &clock, say).await,
         None => run.delete(confirmed, user, &clock, say).await,
     }
@@ -176,7 +176,7 @@ impl Run<'_> {
         let warnings = collected.proposal.warnings.iter();
         warnings.cloned().for_each(&mut *say);
         if collected.going.is_empty() {
-            let exit = commits::push_again(Some(commits), say).await?;
+            let exit = commits::push_again(self.service.connection, say).await;
             return Ok(Outcome::ending(String::new(), exit));
         }
         let removed: Vec<String> = collected.going.iter().map(|found| name(found)).collect();

@@ -97,7 +97,6 @@ pub async fn run(
         verdict,
     });
     let connection = connect::connect(options, environment).await?;
-    let commits = commits::of(&connection, options)?;
     commits::begin(
         &connection,
         options,
@@ -125,8 +124,10 @@ pub async fn run(
         marking.warnings.iter().cloned().for_each(&mut *say);
     }
     if planned.is_idle() {
-        let commits = commits.as_ref().filter(|_| !arguments.dry_run);
-        let exit = commits::push_again(commits, say).await?;
+        let exit = match arguments.dry_run {
+            true => Exit::Done,
+            false => commits::push_again(&connection, say).await,
+        };
         let reason = arguments.reason.as_deref();
         let text = arguments.print(verdict, reason, UNCHANGED);
         return Ok(Outcome::ending(text, exit));

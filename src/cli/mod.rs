@@ -41,6 +41,7 @@ mod socket;
 mod status;
 mod subject;
 mod surroundings;
+mod target_object;
 mod theme;
 mod uninstall;
 mod version;

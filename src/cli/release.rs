@@ -18,11 +18,13 @@ use super::render::resolved;
 use super::{Outcome, commits, gc, session};
 use crate::api::openchoreo::release::Release;
 use crate::api::{Definitions, ReleasePin, labels};
+use crate::gitops::propose::{BeforePlan, Commits};
 use crate::resolve::content;
 use crate::resolve::git::Git;
 use crate::subjects::release_pin::actions::release::{self as action, Source};
 use crate::subjects::release_pin::catalog::Catalog;
-use crate::subjects::release_pin::repository::{self, BeforePlan, NoReference, Sourced};
+use crate::subjects::release_pin::repository;
+use crate::subjects::release_pin::sources::{self, NoReference, Sourced};
 use crate::text::{self, quoted};
 
 /// The arguments of `release`.
@@ -172,9 +174,10 @@ async fn create(
             (Err(_), Err(no_reference)) => return Err(no_reference),
             (same, _) => same?,
         };
-        let commits = commits::of(&connection, options)?;
-        let commits = commits.as_ref().filter(|_| !arguments.dry_run);
-        let exit = commits::push_again(commits, say).await?;
+        let exit = match arguments.dry_run {
+            true => Exit::Done,
+            false => commits::push_again(&connection, say).await,
+        };
         return Ok(Outcome { exit, ..same });
     }
     let (_, note) = sourced?;
@@ -184,7 +187,7 @@ async fn create(
         say(format!("release {name} would be created"));
         Ok(Outcome::changes(print(arguments.output, &made)))
     };
-    if let Some(commits) = commits::of(&connection, options)? {
+    if let Some(commits) = Commits::of(&connection) {
         let operation = uuid::Uuid::new_v4().to_string();
         let tree = &commits.repository.tree;
         let reason = arguments.reason.as_deref();
@@ -270,12 +273,12 @@ async fn definitions(
         let definitions = catalog.definitions(component)?;
         catalog.warnings().for_each(&mut *say);
         let source = match own.filter(|_| !arguments.embed) {
-            Some(own) => repository::sources(&own.tree, &connection.namespace, &definitions),
+            Some(own) => sources::sources(&own.tree, &connection.namespace, &definitions),
             None => Ok((Source::Embedded, None)),
         };
         if let (Some(own), Ok((source, _))) = (own, &source) {
             let namespace = &connection.namespace;
-            let files = repository::uncommitted(&own.tree, namespace, &definitions, source)?;
+            let files = sources::uncommitted(&own.tree, namespace, &definitions, source)?;
             for file in files {
                 say(format!(
                     "warning: {file} has changes that are not committed, and the release embeds them"
@@ -290,7 +293,7 @@ async fn definitions(
     let source = match arguments.git {
         true => {
             let file = |kind: &str, name: &str| catalog.file(kind, name).map(str::to_owned);
-            let found = repository::references(&file, &definitions);
+            let found = sources::references(&file, &definitions);
             found.map(|found| (Source::Git(Box::new(found)), None))
         }
         false => Ok((Source::Embedded, None)),

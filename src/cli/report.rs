@@ -5,9 +5,9 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::apply::Place;
 use super::error::Error;
 use super::output::{self, Format};
+use super::target_object::TargetObject;
 use super::told;
 use crate::text;
 
@@ -32,7 +32,7 @@ impl<'o> Report<'o> {
     }
 
     /// Adds the result of an object. If the reader of stdout has closed the pipe, the verb continues.
-    pub(super) fn add(&mut self, place: &Place, word: &str) {
+    pub(super) fn add(&mut self, place: &TargetObject, word: &str) {
         self.add_labelled(&place.label(), place.namespace.as_deref(), word);
     }
 

@@ -103,7 +103,7 @@ pub(super) async fn live_matrix(
     namespace: Option<&str>,
 ) -> Result<Feed, Error> {
     let client = &connection.client;
-    if connection.repository.is_some() {
+    if !connection.target.stores("apps") {
         let feed = subjects::watch(client, namespace);
         return settled(feed, connection, options, &READ_BY_CHANGES, &[]).await;
     }

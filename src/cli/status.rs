@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::commits;
-use super::connect::{self, Address, Connection, Environment, Options, Target};
+use super::connect::{self, Address, Connection, Environment, Options};
 use super::error::{Error, Exit};
 use super::observing;
 use super::output::{self, Format};
@@ -54,10 +54,7 @@ pub async fn run(
         ..options.clone()
     };
     let connection = connect::connect(&any, environment).await?;
-    if matches!(
-        connection.target,
-        Target::Embedded { .. } | Target::Repository { .. }
-    ) {
+    if !connection.target.is_cluster() {
         connection.require(&options.kinds).await?;
     }
     let namespace = (!arguments.all_namespaces).then_some(connection.namespace.as_str());
@@ -66,15 +63,13 @@ pub async fn run(
         say(format!("warning: workloads are missing here: {why}"));
     }
     let mut matrix = Matrix::of(&feed.world(), namespace, now);
-    if let Some(repository) = &connection.repository {
-        let tree = &repository.tree;
-        matrix.leave_out(tree.left_out_pins(), namespace);
-        matrix.hides = tree.may_hide_pins();
-        matrix.without_releases(&tree.left_out_releases());
-        commits::say_unread(&connection, say);
-        if namespace.is_some() {
-            commits::say_namespaces(&connection, options, say);
-        }
+    let left_out = connection.left_out();
+    matrix.leave_out(left_out.pins, namespace);
+    matrix.hides = left_out.may_hide_pins;
+    matrix.without_releases(&left_out.releases);
+    commits::say_unread(&connection, say);
+    if namespace.is_some() {
+        commits::say_namespaces(&connection, options, say);
     }
     if matrix.is_empty() && arguments.component.is_none() {
         let address = Address::of(&connection, options, environment);

@@ -15,11 +15,11 @@ use super::output::Format;
 use super::session::Server;
 use super::{Outcome, confirm};
 use crate::api::choreo::rendered::Health;
-use crate::engine::apply::apply_all;
 use crate::engine::compare::{self, Sides};
 use crate::engine::confirmation::Confirmation;
 use crate::engine::diff::{self, Diff};
 use crate::engine::health::wait;
+use crate::engine::publish::apply_all;
 use crate::engine::revisions::Revisions;
 use crate::engine::subject::command::{Actions, Command, Content, Verb};
 use crate::engine::subject::{Kind, SubjectRef};
@@ -68,7 +68,7 @@ impl Named {
             ..options.clone()
         };
         let connection = connect::connect(&options, environment).await?;
-        if connection.repository.is_some() {
+        if !connection.target.stores(&(self.kind.resource)().group) {
             let message = format!("a repository has no {}", self.kind.words(&self.name));
             return Err(Error::new(Exit::Usage, message)
                 .with_hint("leave out --repo to use the current context"));

@@ -35,7 +35,7 @@ use kube_embedded::{Embedded, OpenError};
 use tower::retry::Retry;
 use tower::{BoxError, Service, ServiceExt};
 
-use crate::api::names;
+use crate::api::{labels, names};
 use crate::git::WorkTree;
 use answer::Asked;
 use config::Config;
@@ -46,7 +46,7 @@ pub use deadline::{DeadlineExceeded, Deadlines};
 pub use error::{Error, Failure, explain, failure};
 pub use planes::{DataPlanes, Version};
 pub use readonly::{Bars, only_reads};
-pub use repository::Repository;
+pub use repository::{LeftOut, NotFollowed, Repository};
 pub use settings::BadSetting;
 pub use store_waits::StoreWaits;
 
@@ -139,6 +139,23 @@ pub enum Target {
         /// The directory that the user named, in the work tree.
         directory: PathBuf,
     },
+}
+
+impl Target {
+    /// Returns whether the target is a cluster: it has namespaces of its own, and bowline is installed in it.
+    pub fn is_cluster(&self) -> bool {
+        matches!(self, Self::Context { .. } | Self::Pod)
+    }
+
+    /// Returns whether the target stores objects of an API group; a repository stores only bowline's own groups.
+    pub fn stores(&self, group: &str) -> bool {
+        !matches!(self, Self::Repository { .. }) || labels::GROUPS.contains(&group)
+    }
+
+    /// Returns whether several field managers can own the fields of an object; in a repository, only git does.
+    pub fn has_field_managers(&self) -> bool {
+        !matches!(self, Self::Repository { .. })
+    }
 }
 
 impl fmt::Display for Target {

@@ -1,6 +1,6 @@
 //! A git work tree as a target, and the live state of the cluster next to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::kinds::{Discovery, kind, listed};
 use super::{Connection, Environment, Error, Failure, Options, connect, explain, failure};
 use crate::api::ReleasePin;
 use crate::git::{GitError, State};
-use crate::gitops::tree::{self, Layout, Synced, Tree, TreeError, TreeOptions};
+use crate::gitops::tree::{self, Layout, LeftOutPin, Synced, Tree, TreeError, TreeOptions};
 
 /// A work tree that is the target of a connection. Commits need its files in addition to the client.
 #[derive(Clone)]
@@ -37,6 +37,74 @@ pub struct Repository {
     /// The reason why the state of the cluster next to the work tree is unknown or stale; None if the state
     /// is current.
     trouble: Trouble,
+}
+
+/// The objects that a connection cannot serve although they may exist.
+#[derive(Clone, Debug, Default)]
+pub struct LeftOut {
+    /// The ReleasePins whose files are not checked out, or that cannot be read.
+    pub pins: Vec<LeftOutPin>,
+    /// The names of the releases whose files are not checked out.
+    pub releases: BTreeSet<String>,
+    /// Whether a file may have ReleasePins whose names are not known.
+    pub may_hide_pins: bool,
+}
+
+/// The reason why bowline cannot follow the rollout of a change.
+#[derive(Debug, thiserror::Error)]
+pub enum NotFollowed {
+    /// No cluster reports the state of the rollouts.
+    #[error("--wait needs a cluster: a repository does not know the state of a rollout")]
+    NoCluster,
+    /// The change is committed to a branch that is not checked out.
+    #[error("--wait cannot follow a commit on branch {0}: the cluster gets it only after a merge")]
+    OtherBranch(String),
+    /// Git failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+impl NotFollowed {
+    /// Returns the next steps, one per alternative.
+    pub fn hints(&self) -> &'static [&'static str] {
+        match self {
+            Self::NoCluster => &["add --context NAME to name the cluster of this repository"],
+            Self::OtherBranch(_) => &[
+                "leave out --wait",
+                "or leave out --branch, after: git switch BRANCH",
+            ],
+            Self::Git(_) => &[],
+        }
+    }
+}
+
+impl Connection {
+    /// Returns an error if bowline cannot follow the rollout of a change.
+    pub fn check_follows(&self) -> Result<(), NotFollowed> {
+        let Some(repository) = &self.repository else {
+            return Ok(());
+        };
+        if repository.beside.is_none() {
+            return Err(NotFollowed::NoCluster);
+        }
+        match &repository.branch {
+            Some(branch) if repository.state()?.branch.as_ref() != Some(branch) => {
+                Err(NotFollowed::OtherBranch(branch.clone()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the objects that the connection cannot serve; a server serves all.
+    pub fn left_out(&self) -> LeftOut {
+        let repository = self.repository.as_ref();
+        let left_out = repository.map(|repository| LeftOut {
+            pins: repository.tree.left_out_pins(),
+            releases: repository.tree.left_out_releases(),
+            may_hide_pins: repository.tree.may_hide_pins(),
+        });
+        left_out.unwrap_or_default()
+    }
 }
 
 pub(super) type Trouble = Arc<Mutex<Option<String>>>;

@@ -3,7 +3,6 @@
 //!
 //! The engine names no kind of subject. It does not print, ask the user or exit.
 
-pub mod apply;
 pub mod audit;
 pub mod bodies;
 pub mod claim;
@@ -17,6 +16,7 @@ pub mod ownership;
 pub mod pages;
 pub mod plan;
 pub mod production;
+pub mod publish;
 pub mod repeat;
 pub mod revisions;
 pub mod subject;

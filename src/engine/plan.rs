@@ -266,6 +266,12 @@ pub trait Fact: fmt::Debug + Any + Send + Sync {
         into: &'a mut World,
     ) -> BoxFuture<'a, Result<(), kube::Error>>;
 
+    /// Returns the object that the branch of a commit has to contain as it is in the files: its resource, as
+    /// `{group}/{plural}`, and its key. None if the commit does not depend on such an object.
+    fn in_files(&self) -> Option<(String, Key)> {
+        None
+    }
+
     /// Returns whether the fact is still true.
     fn holds(&self, world: &World, now: Timestamp) -> bool;
 

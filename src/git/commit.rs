@@ -145,8 +145,17 @@ impl WorkTree {
         told(command.command(), output)
     }
 
+    /// Makes a file of the work tree have this content; None removes it. The only writer of files of the work tree.
+    pub fn write(&self, path: &str, content: Option<&[u8]>) -> Result<(), GitError> {
+        if let Some(bytes) = content {
+            return self.replace(path, bytes);
+        }
+        let file = self.inside(path)?;
+        std::fs::remove_file(&file).map_err(|error| GitError::File { file, error })
+    }
+
     /// Replaces a file of the work tree atomically, and keeps its permissions.
-    pub fn replace(&self, path: &str, bytes: &[u8]) -> Result<(), GitError> {
+    pub(super) fn replace(&self, path: &str, bytes: &[u8]) -> Result<(), GitError> {
         let file = self.inside(path)?;
         // A hash keeps the temporary name short, even if the path is long.
         let name = hash(path.as_bytes());
@@ -356,25 +365,13 @@ impl Turn<'_> {
         if there != edit.after {
             return Ok(false);
         }
-        match &edit.before {
-            Some(bytes) => tree.replace(&edit.path, bytes)?,
-            None => std::fs::remove_file(&file).map_err(|error| GitError::File { file, error })?,
-        }
+        tree.write(&edit.path, edit.before.as_deref())?;
         Ok(true)
     }
 
     fn edit(&self, edits: &[FileEdit]) -> Result<(), GitError> {
-        let tree = self.tree;
-        for edit in edits {
-            let file = tree.root().join(&edit.path);
-            match &edit.after {
-                Some(bytes) => tree.replace(&edit.path, bytes)?,
-                None => {
-                    std::fs::remove_file(&file).map_err(|error| GitError::File { file, error })?;
-                }
-            }
-        }
-        Ok(())
+        let mut edits = edits.iter();
+        edits.try_for_each(|edit| self.tree.write(&edit.path, edit.after.as_deref()))
     }
 
     fn commit_only(&self, message: &Path, edits: &[FileEdit]) -> Result<(), CommitError> {

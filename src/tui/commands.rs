@@ -304,14 +304,16 @@ pub fn run(
         ("rollback", [release]) => {
             let subject = model.front().subject(world);
             match from_keys::of(Action::Rollback, &subject, world, &model.target_info, now) {
-                Ok(Wanted::Command(service::Command::Change(planner::Order::Rollback {
-                    component,
-                    environment,
-                    hold,
-                    ..
-                }))) => {
+                Ok(Wanted::Command(service::Command::Change(
+                    planner::ActionRequest::Rollback {
+                        component,
+                        environment,
+                        hold,
+                        ..
+                    },
+                ))) => {
                     vec![ScreenRequest::Plan(service::Command::Change(
-                        planner::Order::Rollback {
+                        planner::ActionRequest::Rollback {
                             component,
                             environment,
                             to: Target::Release((*release).to_owned()),

@@ -12,12 +12,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::api::bowline::audit::AuditEntry;
-use crate::engine::audit::Verdict;
+use crate::engine::audit::Verification;
 use crate::engine::diff::Diff;
 use crate::engine::revisions::Revisions;
 use crate::git::State;
+use crate::gitops::propose::{Proposal, Pushed};
 use crate::gitops::tree::LeftOutPin;
-use crate::subjects::release_pin::repository::{Proposal, Pushed};
 use crate::subjects::release_pin::revisions::Pinned;
 use crate::subjects::release_pin::rules::Refusal;
 use crate::subjects::service::{self, Command, Confirmed, PlannedCommand};
@@ -46,7 +46,7 @@ pub enum Effect {
     /// next object.
     Cancel(Ticket),
     /// Read the revisions of the ReleasePin of this cell.
-    Revisions(Ticket, Place),
+    Revisions(Ticket, CellKey),
     Compare(Ticket, Box<Comparison>),
     /// Read the audit trail, and verify that nobody rewrote it.
     Record(Ticket),
@@ -71,12 +71,12 @@ pub enum Effect {
 
 /// A component in an environment: a cell of the matrix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct CellKey {
     pub component: Arc<str>,
     pub environment: Arc<str>,
 }
 
-impl Place {
+impl CellKey {
     pub fn new(component: &str, environment: &str) -> Self {
         Self {
             component: component.into(),
@@ -105,7 +105,7 @@ pub enum Compared {
     /// The manifests of two revisions of one ReleasePin.
     Revisions {
         /// The cell of the ReleasePin.
-        place: Place,
+        place: CellKey,
         from: i64,
         to: i64,
     },
@@ -114,7 +114,7 @@ pub enum Compared {
         to: String,
     },
     /// The desired manifests and the live objects of a cell.
-    Live(Place),
+    Live(CellKey),
 }
 
 impl Compared {
@@ -162,9 +162,9 @@ impl Compared {
     }
 
     /// Returns the cell of the right (newer) side; None if two releases are compared.
-    pub fn place(&self) -> Option<Place> {
+    pub fn place(&self) -> Option<CellKey> {
         match self {
-            Self::Environments { component, to, .. } => Some(Place::new(component, to)),
+            Self::Environments { component, to, .. } => Some(CellKey::new(component, to)),
             Self::Revisions { place, .. } | Self::Live(place) => Some(place.clone()),
             Self::Releases { .. } => None,
         }
@@ -305,5 +305,5 @@ pub struct Record {
     /// All audit entries of the namespace.
     pub entries: Vec<AuditEntry>,
     /// The result of the verification: whether somebody rewrote an entry.
-    pub verdict: Verdict,
+    pub verdict: Verification,
 }

@@ -40,8 +40,8 @@ pub enum Wanted {
     Choice(Choice),
 }
 
-impl From<planner::Order> for Wanted {
-    fn from(order: planner::Order) -> Self {
+impl From<planner::ActionRequest> for Wanted {
+    fn from(order: planner::ActionRequest) -> Self {
         Self::Command(Command::Change(order))
     }
 }
@@ -79,7 +79,7 @@ pub fn of(
             let (component, environment) =
                 (place.component.to_string(), place.environment.to_string());
             let order = match action {
-                Action::Rollback => planner::Order::Rollback {
+                Action::Rollback => planner::ActionRequest::Rollback {
                     component,
                     environment,
                     to: Target::LastGood,
@@ -145,14 +145,14 @@ fn holds_of<'w>(world: &'w World, key: &Key, environment: &str) -> Option<&'w [H
 }
 
 /// Builds one command that runs the same action on each component.
-fn for_each(components: &[Arc<str>], order: impl Fn(String) -> planner::Order) -> Command {
-    let mut orders: Vec<planner::Order> = components
+fn for_each(components: &[Arc<str>], order: impl Fn(String) -> planner::ActionRequest) -> Command {
+    let mut orders: Vec<planner::ActionRequest> = components
         .iter()
         .map(|component| order(component.to_string()))
         .collect();
     Command::Change(match (orders.len(), orders.pop()) {
         (1, Some(only)) => only,
-        (_, last) => planner::Order::Set(orders.into_iter().chain(last).collect()),
+        (_, last) => planner::ActionRequest::Set(orders.into_iter().chain(last).collect()),
     })
 }
 
@@ -193,7 +193,7 @@ fn holds(subject: &Subject, now: Timestamp) -> Result<Wanted, String> {
 pub fn hold(subject: &Subject, until: Option<Timestamp>) -> Result<Command, String> {
     let (components, environment) = places(subject)?;
     Ok(for_each(components, |component| {
-        planner::Order::Pin(PinHold {
+        planner::ActionRequest::Pin(PinHold {
             component,
             environment: environment.to_owned(),
             until,
@@ -206,7 +206,7 @@ pub fn hold(subject: &Subject, until: Option<Timestamp>) -> Result<Command, Stri
 fn undo(subject: &Subject) -> Result<Wanted, String> {
     let (components, environment) = places(subject)?;
     Ok(Wanted::Command(for_each(components, |component| {
-        planner::Order::Undo(Undo {
+        planner::ActionRequest::Undo(Undo {
             component,
             environment: environment.to_owned(),
         })
@@ -217,15 +217,15 @@ fn undo(subject: &Subject) -> Result<Wanted, String> {
 /// environment); None if the list is empty.
 pub fn undo_of(places: &[(String, String)]) -> Option<Command> {
     let undo = |(component, environment): &(String, String)| {
-        planner::Order::Undo(Undo {
+        planner::ActionRequest::Undo(Undo {
             component: component.clone(),
             environment: environment.clone(),
         })
     };
-    let mut orders: Vec<planner::Order> = places.iter().map(undo).collect();
+    let mut orders: Vec<planner::ActionRequest> = places.iter().map(undo).collect();
     match orders.len() {
         0 | 1 => orders.pop().map(Command::Change),
-        _ => Some(Command::Change(planner::Order::Set(orders))),
+        _ => Some(Command::Change(planner::ActionRequest::Set(orders))),
     }
 }
 
@@ -255,7 +255,7 @@ fn unhold_all(
         return Err(format!("no marked component has a hold in {environment}"));
     }
     Ok(Wanted::Command(for_each(&held, |component| {
-        planner::Order::Unpin(Unpin {
+        planner::ActionRequest::Unpin(Unpin {
             component,
             environment: environment.to_owned(),
             hold: None,
@@ -294,7 +294,7 @@ fn promote(subject: &Subject, world: &World, target_info: &TargetInfo) -> Result
 /// Builds the command that promotes from the selected environment to the given one.
 pub fn promote_to(subject: &Subject, to: &str) -> Result<Command, String> {
     let (components, from) = places(subject)?;
-    Ok(Command::Change(planner::Order::Promote(Promote {
+    Ok(Command::Change(planner::ActionRequest::Promote(Promote {
         components: components.iter().map(ToString::to_string).collect(),
         from: from.to_owned(),
         to: to.to_owned(),
@@ -327,7 +327,7 @@ pub fn deploy(
     };
     let options = environments.into_iter().map(|environment| {
         let mut firsts = firsts.iter().flatten();
-        let order = Command::Change(planner::Order::Deploy {
+        let order = Command::Change(planner::ActionRequest::Deploy {
             component: component.to_string(),
             release: release.map(str::to_owned),
             skip_path: pipeline.is_some() && !firsts.any(|first| *first == environment),
@@ -351,7 +351,7 @@ fn unhold(
         .ok_or_else(|| format!("{component} is not deployed in {environment}"))?;
     let options = holds.iter().map(|hold| {
         let why = hold.reason.as_deref().unwrap_or("no reason was given");
-        let order = Command::Change(planner::Order::Unpin(Unpin {
+        let order = Command::Change(planner::ActionRequest::Unpin(Unpin {
             component: component.to_owned(),
             environment: environment.to_owned(),
             hold: Some(hold.id.clone()),
@@ -480,10 +480,10 @@ pub fn denied(target_info: &TargetInfo, command: &Command) -> Option<String> {
     }
 }
 
-fn denied_move(target_info: &TargetInfo, order: &planner::Order) -> Option<String> {
+fn denied_move(target_info: &TargetInfo, order: &planner::ActionRequest) -> Option<String> {
     let environment = match order {
-        planner::Order::Promote(promote) => promote.to.as_str(),
-        planner::Order::Set(orders) => {
+        planner::ActionRequest::Promote(promote) => promote.to.as_str(),
+        planner::ActionRequest::Set(orders) => {
             let mut orders = orders.iter();
             return orders.find_map(|order| denied_move(target_info, order));
         }

@@ -33,6 +33,7 @@ pub mod screenshot;
 mod snapshot_test;
 #[cfg(test)]
 mod story;
+pub mod target_info;
 pub mod tasks;
 pub mod terminal;
 pub mod theme;
@@ -44,6 +45,8 @@ mod widgets;
 
 // `crate::engine` is the engine in every package.
 use bowline_controllers as controllers;
+#[cfg(test)]
+use bowline_core::fixture;
 use bowline_core::{api, connect, engine, git, gitops, resolve, small_file, subjects, text};
 
 /// Returns all descriptions of commands and all texts of the tour, each with its name. A test

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 
 use super::action::Action;
-use super::effect::{Effect, Place};
+use super::effect::{CellKey, Effect};
 use super::model::{Level, Model, ScreenRequest, Subject};
 use super::roster::Kind;
 use super::screens::{
@@ -84,7 +84,7 @@ pub fn screen(
                 // component screen.
                 let key = Key::new(&turn.target_info.namespace, &component);
                 if let (Some(_), Some(environment)) = (world.workload(&key), &environment) {
-                    let place = Place::new(&component, environment);
+                    let place = CellKey::new(&component, environment);
                     return Screen::Revisions(Box::new(revisions::State::open(place, turn)));
                 }
                 let opened = component::State::open(component, environment, turn);
@@ -180,7 +180,7 @@ fn can_open(model: &Model, action: Action) -> bool {
 
 /// Returns the cell under the cursor, and ignores the marks. The error tells the user to select a
 /// cell.
-fn place(model: &Model, world: &World) -> Result<Place, String> {
+fn place(model: &Model, world: &World) -> Result<CellKey, String> {
     let place = match model.front() {
         Screen::Matrix(matrix) => matrix.place(),
         screen => screen.subject(world).place(),

@@ -7,13 +7,12 @@ use super::effect::{Effect, Refused};
 use super::model::{Level, Model, ScreenRequest};
 use super::tasks::Logged;
 use super::update::say;
-use crate::subjects::release_pin::repository::Pushed;
+use crate::gitops::propose::Pushed;
 use crate::text::quoted;
 
 /// Returns the names of the repository's remotes; empty if the target is a server.
 pub fn remotes(model: &Model) -> Vec<String> {
-    let repository = model.target_info.repository.as_ref();
-    let work_tree = repository.and_then(|repository| repository.work_tree.as_deref());
+    let work_tree = model.target_info.work_tree();
     work_tree.map_or_else(Vec::new, |work_tree| work_tree.remotes.clone())
 }
 
@@ -28,12 +27,8 @@ pub fn push(
     if let Some(why) = model.target_info.unwritable(now) {
         return refused(format!("read-only: {why}"));
     }
-    let Some(repository) = &mut model.target_info.repository else {
-        let why = "nothing to push: the target is not a repository";
+    if let Err(why) = model.target_info.begin_push() {
         return refused(why.to_owned());
-    };
-    if std::mem::replace(&mut repository.pushing, true) {
-        return refused("a push is already running".to_owned());
     }
     model.tickets += 1;
     let remote = remote.map(str::to_owned);
@@ -43,9 +38,7 @@ pub fn push(
 
 /// Shows the result of a push and adds it to the command log.
 pub fn pushed(model: &mut Model, now: Timestamp, pushed: Result<Pushed, Refused>) {
-    if let Some(repository) = &mut model.target_info.repository {
-        repository.pushing = false;
-    }
+    model.target_info.end_push();
     let (level, words, line) = match pushed {
         Ok(pushed) => {
             let (remote, branch) = (quoted(&pushed.remote), quoted(&pushed.branch));

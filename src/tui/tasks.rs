@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::effect::Ticket;
-use super::model::TargetInfo;
+use super::target_info::TargetInfo;
 use crate::connect::Address;
 use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::rollout::Rollout;
@@ -44,11 +44,10 @@ pub struct Target {
 impl Target {
     /// Returns the task target that corresponds to the connected target.
     pub fn of(target_info: &TargetInfo) -> Self {
-        let repository = target_info.repository.as_ref();
         Self {
             name: target_info.name.clone(),
             address: target_info.address.clone(),
-            repository: repository.map(|repository| repository.directory.clone()),
+            repository: target_info.directory().map(str::to_owned),
         }
     }
 }

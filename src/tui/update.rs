@@ -438,9 +438,7 @@ pub(super) fn quit(model: &mut Model, now: Timestamp, effects: &mut Vec<Effect>)
         .tasks
         .iter()
         .any(|task| matches!(task.state, tasks::State::Applying));
-    let repository = model.target_info.repository.as_ref();
-    let pushing = repository.is_some_and(|repository| repository.pushing);
-    match writing || pushing {
+    match writing || model.target_info.is_pushing() {
         true => say(
             model,
             now,
@@ -514,7 +512,7 @@ fn answered(
 /// Returns a warning that names the ReleasePins that bowline could not read, for example because of
 /// a sparse checkout. Returns None if there are none, or if they are the same as before.
 fn left_out(model: &Model, known: Option<&WorkTree>) -> Option<String> {
-    let work_tree = model.target_info.repository.as_ref()?.work_tree.as_ref()?;
+    let work_tree = model.target_info.work_tree()?;
     let before = known.map_or(&[][..], |known| &known.left_out);
     if work_tree.left_out.is_empty() || work_tree.left_out == before {
         return None;

@@ -9,7 +9,7 @@ use ratatui::layout::Rect;
 use super::action::Action;
 use super::from_keys;
 use super::keymap::Step;
-use super::model::{Level, Model, Notice, RepositoryInfo};
+use super::model::{Level, Model, Notice};
 use super::pen::{Notes, Pen, Sheet};
 use super::prompt::{Choice, Offer, Over, Prompt};
 use super::screens::Scene;
@@ -119,10 +119,7 @@ fn header(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         (6, one("bowline  ".to_owned(), Role::Title)),
         (8, one(target_info.name.clone(), Role::Text)),
     ];
-    let standing = target_info
-        .repository
-        .iter()
-        .flat_map(RepositoryInfo::words);
+    let standing = target_info.work_tree_words().into_iter();
     for (at, (words, matters)) in standing.enumerate() {
         let role = if matters { Role::Warning } else { Role::Text };
         parts.push(match at {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bowline::engine::apply::{Applied, ApplyError, apply};
 use bowline::engine::plan::Plan;
+use bowline::engine::publish::{Applied, ApplyError, apply};
 use bowline::engine::world::{Key, World};
 use futures::FutureExt;
 use futures::future::join_all;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bowline::api::DeploymentPipeline;
-use bowline::engine::apply::{Applied, apply};
+use bowline::engine::publish::{Applied, apply};
 use jiff::{SignedDuration, Timestamp};
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};

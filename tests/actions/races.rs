@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bowline::api::bowline::audit::AuditEntry;
 use bowline::api::{Release, labels};
-use bowline::engine::apply::{Applied, ApplyError, apply};
 use bowline::engine::audit::{self, AuditWriter};
+use bowline::engine::publish::{Applied, ApplyError, apply};
 use bowline::engine::subject::dynamic;
 use bowline::engine::world::Key;
 use bowline::engine::world::feed::Feed;

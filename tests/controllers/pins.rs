@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bowline::api::{ComponentEnvSnapshot, ReleasePin, RenderedRelease, labels, names};
-use bowline::engine::apply::{Applied, apply};
+use bowline::engine::publish::{Applied, apply};
 use bowline::engine::world::World;
 use bowline::engine::world::feed::Feed;
 use bowline::subjects::release_pin::actions::deploy::{self, Deploy};

@@ -7,10 +7,10 @@ use bowline::api::{
     AuditEntry, Component, ComponentTypeDefinition, DataPlane, DeploymentPipeline, Environment,
     Release, Workload, labels,
 };
-use bowline::engine::apply::{Applied, apply};
 use bowline::engine::audit;
 use bowline::engine::audit::AuditWriter;
 use bowline::engine::plan::{Asked, Plan};
+use bowline::engine::publish::{Applied, apply};
 use bowline::engine::subject::dynamic;
 use bowline::engine::world::World;
 use bowline::engine::world::feed::Feed;
@@ -187,9 +187,7 @@ impl Shop {
                 verdict
             }
             // On a repository, a change by hand is only a warning.
-            Some(repository) => {
-                bowline::subjects::release_pin::repository::verify(repository, None).unwrap()
-            }
+            Some(repository) => bowline::gitops::verify::verify(&repository.tree, None).unwrap(),
         };
         assert!(verdict.is_valid(), "{verdict:?}");
         assert_eq!(entries.len() as i64, pin.metadata.generation.unwrap());

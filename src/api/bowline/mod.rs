@@ -1,3 +1,4 @@
 //! The API group bowline.dev: the audit trail.
 
 pub mod audit;
+pub mod verification;

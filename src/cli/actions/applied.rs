@@ -4,9 +4,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::connect::{self, Address};
-use crate::engine::apply::{Applied, ApplyError};
 use crate::engine::claim::ClaimError;
 use crate::engine::plan::Plan;
+use crate::engine::publish::{Applied, ApplyError};
 use crate::engine::whoami::Clock;
 use crate::error::Exit;
 use crate::subjects::service::{self, Confirmed, NotApplied, Service};

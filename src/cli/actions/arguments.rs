@@ -10,9 +10,9 @@ use crate::duration;
 use crate::engine::subject::command::Verb as SubjectVerb;
 use crate::error::{Error, Exit};
 use crate::gitflags::GitFlags;
+use crate::gitops::propose::BeforePlan;
 use crate::output::Format;
 use crate::subject::{Named, named_by};
-use crate::subjects::release_pin::repository::BeforePlan;
 
 /// The verbs that move and pin ReleasePins.
 #[derive(Debug, Subcommand)]

@@ -5,7 +5,7 @@ use crate::commits::{push_again, told};
 use crate::engine::diff::Diff;
 use crate::engine::plan::Plan;
 use crate::error::{Error, Exit};
-use crate::subjects::release_pin::repository::{Commits, Committed, Proposal};
+use crate::gitops::propose::{Committed, Proposal};
 use crate::subjects::service::PlannedCommand;
 
 use super::Session;
@@ -21,8 +21,7 @@ impl Session<'_> {
         shown: &[Option<Diff>],
         say: &mut dyn FnMut(String),
     ) -> std::result::Result<Outcome, Error> {
-        let commits = Commits::of(&self.connection);
-        let exit = push_again(commits.as_ref(), say).await?;
+        let exit = push_again(&self.connection, say).await;
         let plan = super::plan_of(planned);
         let became = became(plan, exit, |_| Result::Unchanged);
         let text = shown::done(plan, shown, &became, None, self.changes.output);

@@ -24,15 +24,15 @@ use crate::engine::diff::{self, Diff};
 use crate::engine::plan::{Asked, Plan};
 use crate::engine::world::feed::Feed;
 use crate::engine::world::{Key, World};
+use crate::gitops::propose::Proposal;
 use crate::resolve::git::Git;
 use crate::subjects::release_pin::READ_BY_CHANGES;
 use crate::subjects::release_pin::actions::pin::{PinHold, Unpin};
 use crate::subjects::release_pin::actions::promote::Promote;
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::actions::undo::Undo;
-use crate::subjects::release_pin::planner::{NotPlanned, Order};
+use crate::subjects::release_pin::planner::{ActionRequest, NotPlanned};
 use crate::subjects::release_pin::preview::PreviewError;
-use crate::subjects::release_pin::repository::Proposal;
 use crate::subjects::release_pin::rollout::Rollout;
 use crate::subjects::release_pin::rules::Refusal;
 use crate::subjects::service::{self, Command, Confirmed, PlannedCommand, Service};
@@ -67,23 +67,8 @@ impl<'a> Session<'a> {
         let changes = verb.changes();
         let connection = connect::connect(options, environment).await?;
         let git = changes.git.on(&connection, environment)?;
-        let repository = connection.repository.as_ref();
-        if changes.wait && repository.is_some_and(|repository| repository.beside.is_none()) {
-            let message =
-                "--wait needs a cluster: a repository does not know the state of a rollout";
-            return Err(Error::new(Exit::Usage, message)
-                .with_hint("add --context NAME to name the cluster of this repository"));
-        }
-        if let Some(repository) = repository.filter(|_| changes.wait)
-            && let Some(branch) = &repository.branch
-            && repository.state()?.branch.as_ref() != Some(branch)
-        {
-            let message = format!(
-                "--wait cannot follow a commit on branch {branch}: the cluster gets it only after a merge"
-            );
-            return Err(Error::new(Exit::Usage, message)
-                .with_hint("leave out --wait")
-                .and_hint("or leave out --branch, after: git switch BRANCH"));
+        if changes.wait {
+            connection.check_follows()?;
         }
         commits::begin(
             &connection,
@@ -147,14 +132,14 @@ impl<'a> Session<'a> {
     /// Converts the arguments of a verb to a command.
     fn command(&self, verb: &Verb) -> Result<Command, Error> {
         Ok(Command::Change(match verb {
-            Verb::Deploy(arguments) => Order::Deploy {
+            Verb::Deploy(arguments) => ActionRequest::Deploy {
                 component: self.component(&arguments.component)?,
                 environment: arguments.environment.clone(),
                 release: arguments.release.clone(),
                 skip_path: arguments.skip_path,
             },
-            Verb::Promote(arguments) => Order::Promote(self.promotion(arguments)?),
-            Verb::Rollback(arguments) => Order::Rollback {
+            Verb::Promote(arguments) => ActionRequest::Promote(self.promotion(arguments)?),
+            Verb::Rollback(arguments) => ActionRequest::Rollback {
                 component: self.component(&arguments.component)?,
                 environment: named_environment(&arguments.environment)?,
                 to: match (&arguments.to, arguments.to_revision) {
@@ -166,19 +151,19 @@ impl<'a> Session<'a> {
             },
             Verb::Pin(arguments) => {
                 let now = self.asked.now;
-                Order::Pin(PinHold {
+                ActionRequest::Pin(PinHold {
                     component: self.component(&arguments.component)?,
                     environment: named_environment(&arguments.environment)?,
                     until: arguments.until.map(|until| until.from(now)).transpose()?,
                     release: arguments.release.clone(),
                 })
             }
-            Verb::Unpin(arguments) => Order::Unpin(Unpin {
+            Verb::Unpin(arguments) => ActionRequest::Unpin(Unpin {
                 component: self.component(&arguments.component)?,
                 environment: named_environment(&arguments.environment)?,
                 hold: arguments.hold.clone(),
             }),
-            Verb::Undo(arguments) => Order::Undo(Undo {
+            Verb::Undo(arguments) => ActionRequest::Undo(Undo {
                 component: self.component(&arguments.component)?,
                 environment: named_environment(&arguments.environment)?,
             }),

@@ -7,9 +7,9 @@ use crate::api::bowline::audit::Action;
 use crate::engine::diff::Diff;
 use crate::engine::plan::{Change, Plan};
 use crate::git::commit::Made;
+use crate::gitops::propose::Proposal;
 use crate::output::{self, Format};
 use crate::subjects::release_pin::kind;
-use crate::subjects::release_pin::repository::Proposal;
 use crate::text;
 
 /// The edited files of a repository, and the commit with these edits once it exists.

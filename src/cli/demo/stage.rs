@@ -16,9 +16,9 @@ use super::script::{Deed, What, newest};
 use crate::api::openchoreo::release::Verdict;
 use crate::api::{Component, Definitions, Release, Workload, digest, names};
 use crate::connect::{self, Connection, Deadlines, Environment, Options, Target, explain};
-use crate::engine::apply::{Applied, ApplyError, apply};
 use crate::engine::diff;
 use crate::engine::plan::Asked;
+use crate::engine::publish::{Applied, ApplyError, apply};
 use crate::engine::world::feed::Feed;
 use crate::engine::world::{Key, World};
 use crate::resolve::git::Git;
@@ -30,7 +30,7 @@ use crate::subjects::release_pin::actions::release::{self, Source};
 use crate::subjects::release_pin::actions::rollback;
 use crate::subjects::release_pin::catalog::{Catalog, CatalogError};
 use crate::subjects::release_pin::marking::{self, MarkError};
-use crate::subjects::release_pin::planner::{NotPlanned, Order, Planner};
+use crate::subjects::release_pin::planner::{ActionRequest, NotPlanned, Planner};
 use crate::subjects::release_pin::preview::PreviewError;
 use crate::subjects::release_pin::rules::Refusal;
 
@@ -279,37 +279,37 @@ impl Deed {
     }
 
     /// Returns the order for the planner; None for a mark, which changes no ReleasePin.
-    fn order(&self, now: Timestamp, when: When) -> Option<Order> {
+    fn order(&self, now: Timestamp, when: When) -> Option<ActionRequest> {
         let component = self.component.to_owned();
         Some(match self.what {
             What::MarkBad(_) => return None,
-            What::Deploy(version) => Order::Deploy {
+            What::Deploy(version) => ActionRequest::Deploy {
                 release: Some(names::release(&component, version)),
                 component,
                 environment: super::script::DEVELOPMENT.to_owned(),
                 skip_path: false,
             },
-            What::Promote(from, to) => Order::Promote(Promote {
+            What::Promote(from, to) => ActionRequest::Promote(Promote {
                 components: vec![component],
                 from: from.to_owned(),
                 to: to.to_owned(),
                 unready: when == When::Past,
                 skip_path: false,
             }),
-            What::Rollback(environment, version) => Order::Rollback {
+            What::Rollback(environment, version) => ActionRequest::Rollback {
                 to: rollback::Target::Release(names::release(&component, version)),
                 component,
                 environment: environment.to_owned(),
                 hold: true,
             },
-            What::Hold(environment, lasts) => Order::Pin(PinHold {
+            What::Hold(environment, lasts) => ActionRequest::Pin(PinHold {
                 component,
                 environment: environment.to_owned(),
                 until: lasts
                     .and_then(|lasts| now.checked_add(SignedDuration::from_secs(lasts)).ok()),
                 release: None,
             }),
-            What::Unhold(environment) => Order::Unpin(Unpin {
+            What::Unhold(environment) => ActionRequest::Unpin(Unpin {
                 component,
                 environment: environment.to_owned(),
                 hold: None,

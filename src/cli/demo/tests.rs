@@ -20,7 +20,7 @@ use crate::subjects::release_pin::actions::gc::{self, Gc};
 use crate::subjects::release_pin::actions::rollback;
 use crate::subjects::release_pin::kind::live;
 use crate::subjects::release_pin::matrix::Health;
-use crate::subjects::release_pin::planner::{Order, Planner};
+use crate::subjects::release_pin::planner::{ActionRequest, Planner};
 use crate::subjects::release_pin::rows::Pin;
 
 /// The time after which a test fails, because the demo hangs. Usually the tests need much less.
@@ -147,7 +147,7 @@ async fn the_company_does_what_it_is_said_to() {
         git: &demo.git,
     };
     for component in script::components() {
-        let order = Order::Deploy {
+        let order = ActionRequest::Deploy {
             component: component.to_owned(),
             environment: script::DEVELOPMENT.to_owned(),
             release: None,

@@ -17,7 +17,7 @@ use kube::{Client, ResourceExt};
 
 use super::apply::{self, Change, writable};
 use super::bundle::{self, MANAGER, Piece};
-use super::connect::{self, Connection, Environment, Options, Target};
+use super::connect::{self, Connection, Environment, Options};
 use super::error::{Error, Exit};
 use super::output::Format;
 use super::report::Report;
@@ -170,7 +170,7 @@ fn is_early(error: &kube::Error) -> bool {
 /// Returns an error if the target is an embedded store or a repository, which have all kinds built in, or in
 /// read-only mode.
 pub(super) fn on_cluster(connection: &Connection, verb: &str) -> Result<(), Error> {
-    if let Target::Embedded { .. } | Target::Repository { .. } = &connection.target {
+    if !connection.target.is_cluster() {
         let message = format!(
             "{verb} needs a cluster; {} has all kinds built in",
             connection.target

@@ -10,7 +10,7 @@ use crate::engine::world::Key;
 
 /// An object that ReleasePins refer to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Thing {
+pub(super) enum ReferredObject {
     Release(Key),
     Snapshot(Key),
     Environment(Key),
@@ -20,45 +20,45 @@ pub(super) enum Thing {
 /// The index from objects to ReleasePins, and from ReleasePins to objects.
 #[derive(Default)]
 pub(super) struct Concerns {
-    pins: HashMap<Thing, BTreeSet<Key>>,
-    things: HashMap<Key, Vec<Thing>>,
+    pins: HashMap<ReferredObject, BTreeSet<Key>>,
+    objects: HashMap<Key, Vec<ReferredObject>>,
 }
 
 impl Concerns {
     /// Replaces the objects that a ReleasePin refers to.
-    pub(super) fn note(&mut self, pin: &Key, things: Vec<Thing>) {
-        if self.things.get(pin) == Some(&things) {
+    pub(super) fn note(&mut self, pin: &Key, objects: Vec<ReferredObject>) {
+        if self.objects.get(pin) == Some(&objects) {
             return;
         }
         self.forget(pin);
-        for thing in &things {
-            let pins = self.pins.entry(thing.clone()).or_default();
+        for object in &objects {
+            let pins = self.pins.entry(object.clone()).or_default();
             pins.insert(pin.clone());
         }
-        self.things.insert(pin.clone(), things);
+        self.objects.insert(pin.clone(), objects);
     }
 
     /// Removes a ReleasePin.
     pub(super) fn forget(&mut self, pin: &Key) {
-        for thing in self.things.remove(pin).into_iter().flatten() {
-            if let Some(pins) = self.pins.get_mut(&thing) {
+        for object in self.objects.remove(pin).into_iter().flatten() {
+            if let Some(pins) = self.pins.get_mut(&object) {
                 pins.remove(pin);
                 if pins.is_empty() {
-                    self.pins.remove(&thing);
+                    self.pins.remove(&object);
                 }
             }
         }
     }
 
     /// Returns the ReleasePins that refer to an object.
-    pub(super) fn of(&self, thing: &Thing) -> Vec<Key> {
-        let pins = self.pins.get(thing).into_iter().flatten();
+    pub(super) fn of(&self, object: &ReferredObject) -> Vec<Key> {
+        let pins = self.pins.get(object).into_iter().flatten();
         pins.cloned().collect()
     }
 
     /// Returns every ReleasePin of the index.
     pub(super) fn all(&self) -> Vec<Key> {
-        self.things.keys().cloned().collect()
+        self.objects.keys().cloned().collect()
     }
 }
 
@@ -72,14 +72,14 @@ mod tests {
 
     #[test]
     fn a_thing_concerns_the_pins_that_looked_at_it_last() {
-        let release = |name: &str| Thing::Release(key(name));
-        let dev = Thing::Environment(key("dev"));
+        let release = |name: &str| ReferredObject::Release(key(name));
+        let dev = ReferredObject::Environment(key("dev"));
         let mut concerns = Concerns::default();
         concerns.note(&key("a-dev"), vec![release("a-1"), dev.clone()]);
         concerns.note(&key("b-dev"), vec![release("b-1"), dev.clone()]);
         assert_eq!(concerns.of(&release("a-1")), [key("a-dev")]);
         assert_eq!(concerns.of(&dev), [key("a-dev"), key("b-dev")]);
-        assert_eq!(concerns.of(&Thing::DataPlane(key("dev"))), []);
+        assert_eq!(concerns.of(&ReferredObject::DataPlane(key("dev"))), []);
         // The ReleasePin moves to another release.
         concerns.note(&key("a-dev"), vec![release("a-2"), dev.clone()]);
         assert_eq!(concerns.of(&release("a-1")), []);
@@ -88,6 +88,6 @@ mod tests {
         assert_eq!(concerns.of(&dev), [key("a-dev")]);
         assert_eq!(concerns.all(), [key("a-dev")]);
         concerns.forget(&key("a-dev"));
-        assert!(concerns.pins.is_empty() && concerns.things.is_empty());
+        assert!(concerns.pins.is_empty() && concerns.objects.is_empty());
     }
 }

@@ -56,7 +56,7 @@ use crate::render::Library;
 use crate::subjects::release_pin::claim;
 use crate::subjects::release_pin::kind::KIND;
 use crate::subjects::release_pin::ownership;
-use concerns::{Concerns, Thing};
+use concerns::{Concerns, ReferredObject};
 use make::{Made, Work};
 use rendered::{Row, Summary};
 use status::{Done, Step, Subject, Trouble};
@@ -175,8 +175,8 @@ impl Shared {
     }
 
     /// Returns the ReleasePins that refer to an object.
-    fn concerned(&self, thing: &Thing) -> Vec<Key> {
-        locked(&self.concerns).of(thing)
+    fn concerned(&self, object: &ReferredObject) -> Vec<Key> {
+        locked(&self.concerns).of(object)
     }
 
     /// Returns the ReleasePins to reconcile after a change of the read model.
@@ -188,11 +188,11 @@ impl Shared {
             };
         };
         match touched.source {
-            Source::RELEASES => self.concerned(&Thing::Release(key.clone())),
-            Source::ENVIRONMENTS => self.concerned(&Thing::Environment(key.clone())),
+            Source::RELEASES => self.concerned(&ReferredObject::Release(key.clone())),
+            Source::ENVIRONMENTS => self.concerned(&ReferredObject::Environment(key.clone())),
             // A snapshot never changes, but a deleted snapshot has to be written again.
             Source::SNAPSHOTS if self.base.feed().world().snapshot(key).is_none() => {
-                let pins = self.concerned(&Thing::Snapshot(key.clone()));
+                let pins = self.concerned(&ReferredObject::Snapshot(key.clone()));
                 pins.iter().for_each(|pin| self.forget(pin));
                 pins
             }
@@ -225,7 +225,8 @@ impl Shared {
         let appearances = appearances.map(move |_| locked(&shared.concerns).all());
         let shared = self.clone();
         let planes = self.planes.follow(base.all::<DataPlane>(), |_| ());
-        let planes = planes.map(move |change| shared.concerned(&Thing::DataPlane(change.key)));
+        let planes =
+            planes.map(move |change| shared.concerned(&ReferredObject::DataPlane(change.key)));
         let shared = self.clone();
         let rendered = self
             .rendered
@@ -326,14 +327,14 @@ async fn make(
         let releases = pin
             .spec
             .named_releases()
-            .map(|name| Thing::Release(beside(name)));
+            .map(|name| ReferredObject::Release(beside(name)));
         let snapshot = shared
             .made(key)
-            .map(|made| Thing::Snapshot(beside(&made.snapshot)));
-        let mut things: Vec<Thing> = releases.chain(snapshot).collect();
-        things.push(Thing::Environment(place.clone()));
-        things.extend(environment.map(|found| Thing::DataPlane(plane_of(found))));
-        locked(&shared.concerns).note(key, things);
+            .map(|made| ReferredObject::Snapshot(beside(&made.snapshot)));
+        let mut objects: Vec<ReferredObject> = releases.chain(snapshot).collect();
+        objects.push(ReferredObject::Environment(place.clone()));
+        objects.extend(environment.map(|found| ReferredObject::DataPlane(plane_of(found))));
+        locked(&shared.concerns).note(key, objects);
     };
     // The objects are registered before they are read, so that a change in between triggers a reconcile.
     let look = || shared.base.feed().world().environment(&place).cloned();

@@ -131,7 +131,7 @@ pub async fn run(
         .default_backoff()
         .reflect(writer)
         .applied_objects()
-        .predicate_filter(what_counts, Default::default());
+        .predicate_filter(trigger_hash, Default::default());
     let (environments, writer) = reflector::store();
     let environment_stream = watcher(context.all::<Environment>(), watcher::Config::default())
         .default_backoff()
@@ -207,7 +207,7 @@ pub async fn run(
 
 /// Returns a hash of the fields whose change triggers a reconcile. The hash does not contain the status,
 /// because this controller writes the status.
-fn what_counts(release: &RenderedRelease) -> Option<u64> {
+fn trigger_hash(release: &RenderedRelease) -> Option<u64> {
     let metadata = &release.metadata;
     let mut hasher = DefaultHasher::new();
     metadata.generation.hash(&mut hasher);

@@ -16,8 +16,10 @@ pub use chain::{Chain, chains};
 pub use record::{NotStored, OnRelease, Recorder, missing, of_release};
 pub use retention::{Retired, checkpoint};
 pub use timeline::{Row, Span, document, markdown, timeline};
-pub use verify::{ChainSummary, Finding, Live, Severity, Verdict, flaws, read, verify};
+pub use verify::{Live, flaws, read, verify};
 pub use writer::{AuditWriter, EntriesOf};
+
+pub use crate::api::bowline::verification::{ChainSummary, Finding, Severity, Verification};
 
 use kube::ResourceExt;
 use serde_json::json;

@@ -4,9 +4,10 @@ use kube::ResourceExt;
 
 use super::chain::{Chain, first};
 use super::record::{Recorder, blank};
-use super::verify::{Finding, check};
+use super::verify::check;
 use super::{link, sealed};
 use crate::api::bowline::audit::{Action, AuditEntry, Checkpoint};
+use crate::api::bowline::verification::Finding;
 use crate::api::labels;
 
 /// A checkpoint, and the entries that it replaces.

@@ -7,102 +7,22 @@
 //! newest ones unnoticed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use kube::ResourceExt;
 use kube::api::DynamicObject;
-use serde::Serialize;
 use serde_json::Value;
 
 use super::chain::{Chain, chains, first};
 use super::record::{Recorder, present, subject};
 use super::{hash, link, name_at, name_of};
 use crate::api::bowline::audit::{AuditEntry, SUBJECT_KINDS, Subject};
+use crate::api::bowline::verification::{ChainSummary, Finding, Severity, Verification};
 use crate::api::labels;
 use crate::api::operation::{self, Operation};
 use crate::engine::subject::{Kind, Numbering};
 
-/// The severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Severity {
-    /// Somebody changed an entry.
-    Tampered,
-    /// An entry is missing.
-    Incomplete,
-    /// A note for the user; it is no proof of a change.
-    Warning,
-    /// This version cannot read an entry, so it cannot verify the entry.
-    NotKnown,
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Severity::Tampered => "tampered",
-            Severity::Incomplete => "incomplete",
-            Severity::Warning => "warning",
-            Severity::NotKnown => "not known",
-        })
-    }
-}
-
-/// One problem or note that the verification found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Finding {
-    pub severity: Severity,
-    /// The subject of the chain; for a chain about releases, the component.
-    pub chain: String,
-    /// The object with the problem, such as `auditentry/{name}` or `deploy/{name}`.
-    pub object: String,
-    /// The problem, as text for the user.
-    pub what: String,
-}
-
-/// One verified chain.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ChainSummary {
-    /// The subject of the chain; for a chain about releases, the component.
-    pub subject: Subject,
-    /// The number of entries that exist.
-    pub entries: usize,
-    /// The number of entries that retention removed.
-    pub removed: i64,
-    /// The newest revision of the chain.
-    pub newest: i64,
-}
-
-/// The result of a verification.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Verdict {
-    /// Changed and missing entries.
-    pub problems: Vec<Finding>,
-    /// Findings that are no problems.
-    pub warnings: Vec<Finding>,
-    /// A summary of each verified chain.
-    pub chains: Vec<ChainSummary>,
-    /// The number of verified entries.
-    pub entries: usize,
-}
-
-impl Verdict {
-    /// Returns whether the verification found no changed or missing entry.
-    pub fn is_valid(&self) -> bool {
-        self.problems.is_empty()
-    }
-
-    /// Returns whether the verification could not read some entry.
-    pub fn is_partial(&self) -> bool {
-        let is_unknown = |finding: &Finding| finding.severity == Severity::NotKnown;
-        self.warnings.iter().any(is_unknown)
-    }
-}
-
-/// Parses entries from the API server. Each entry that cannot be parsed, or whose JSON differs from the form
-/// that bowline writes, becomes a finding; the other entries are still parsed.
+/// Parses entries as the API server returned them. An entry that cannot be parsed, or whose JSON differs
+/// from the form that bowline writes, is a finding about that entry only.
 pub fn read(objects: Vec<Value>) -> (Vec<AuditEntry>, Vec<Finding>) {
     let mut problems = Vec::new();
     let mut entries = Vec::with_capacity(objects.len());
@@ -151,11 +71,11 @@ pub struct Live {
     pub object: DynamicObject,
 }
 
-/// Verifies every chain, and compares each existing subject with its chain.
-pub fn verify(subjects: &[Live], entries: &[AuditEntry]) -> Verdict {
-    let mut verdict = Verdict {
+/// Verifies each chain alone, and each chain of an existing subject against this subject.
+pub fn verify(subjects: &[Live], entries: &[AuditEntry]) -> Verification {
+    let mut verdict = Verification {
         entries: entries.len(),
-        ..Verdict::default()
+        ..Verification::default()
     };
     let live: BTreeMap<_, &Live> = subjects
         .iter()

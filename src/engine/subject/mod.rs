@@ -94,7 +94,13 @@ pub enum Capability {
 }
 
 impl Kind {
-    /// Returns the holds of an object; empty if they cannot be parsed.
+    /// Returns the resource as `{group}/{plural}`.
+    pub fn group_resource(&self) -> String {
+        let resource = (self.resource)();
+        format!("{}/{}", resource.group, resource.plural)
+    }
+
+    /// Returns the holds of an object; none if they are not readable.
     pub fn holds_of(&self, object: &DynamicObject) -> Vec<Hold> {
         let read = match self.holds {
             HoldsIn::Field(path) => {

@@ -11,17 +11,14 @@ use kube_embedded::object::meta;
 
 use super::branch::Told;
 use super::identity::{hash, or_else};
-use super::index::{Held, Index, Known};
+use super::index::{Births, Held, Index, Known};
 use super::moves::{Blobs, State};
 use super::read::resource_of;
 use crate::api::lists;
 use crate::git::GitError;
 use crate::git::log::Changed;
 
-/// The creation times of the objects of one file, in seconds since 1970, by resource, namespace and name.
-pub(super) type Births = BTreeMap<String, i64>;
-
-/// Returns when an object came to the branch, in seconds since 1970; None if this is unknown.
+/// Returns when an object of a file came to the branch; None if that is not known.
 pub(super) fn born(
     index: &Index,
     path: &str,

@@ -322,6 +322,20 @@ impl Tree {
         Ok(is_template.then(|| "which is a template of a chart".to_owned()))
     }
 
+    /// Returns the edit that adds an object. The file names the namespace of the object only if the files of existing
+    /// objects of its kind do.
+    pub fn edit_of_new(&self, resource: String, mut document: Value) -> ObjectEdit {
+        let namespace = document["metadata"]["namespace"].as_str();
+        let own = namespace.is_none_or(|namespace| namespace == self.namespace());
+        if own
+            && !self.says_namespaces(&resource)
+            && let Some(meta) = document.get_mut("metadata").and_then(Value::as_object_mut)
+        {
+            meta.remove("namespace");
+        }
+        ObjectEdit::New { resource, document }
+    }
+
     /// Returns the path of the file for a new object.
     pub fn new_file(&self, resource: &str, document: &Value) -> Result<String, BadWord> {
         let within = self.work().within();
@@ -351,7 +365,7 @@ const ONE_JSON: &str = "which is a JSON file with one object";
 impl Tree {
     /// Returns whether the objects of a resource have a namespace field in their files. If there are no such
     /// objects, the objects of other resources decide.
-    pub fn says_namespaces(&self, resource: &str) -> bool {
+    fn says_namespaces(&self, resource: &str) -> bool {
         let index = self.index();
         let objects = || index.files.values().flat_map(|known| &known.objects);
         let mut same = objects().filter(|held| held.resource == resource);

@@ -7,9 +7,9 @@ use sha2::{Digest, Sha256};
 use crate::api::labels;
 
 /// ReleasePins as `{group}/{plural}`.
-pub(super) const PINS: &str = "openchoreo.dev/releasepins";
+pub const PINS: &str = "openchoreo.dev/releasepins";
 /// Releases as `{group}/{plural}`.
-pub(super) const RELEASES: &str = "openchoreo.dev/releases";
+pub const RELEASES: &str = "openchoreo.dev/releases";
 /// AuditEntries as `{group}/{plural}`.
 pub(super) const ENTRIES: &str = "bowline.dev/auditentries";
 

@@ -12,13 +12,16 @@ use kube_embedded::sqlite::Revision;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::births::Births;
 use super::chronicle::Entry;
 use super::identity::PINS;
 use super::stat::Stat;
 use crate::text;
 
-/// The version of the index. Increment it when the meaning of the content or the reading of files changes.
+/// The creation times of the objects of a file, in seconds, by the identity of the object.
+pub(super) type Births = BTreeMap<String, i64>;
+
+/// The version of the index. It is incremented when the meaning of the content changes, or the way in which files
+/// are read.
 const VERSION: u32 = 8;
 
 /// The known state of a work tree.

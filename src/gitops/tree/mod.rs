@@ -56,6 +56,7 @@ pub use between::{Between, Noted, Sides, between};
 pub use committed::{CommittedPin, CommittedPins, committed_pins};
 pub use edits::{EditsError, ObjectEdit};
 pub use files::is_manifest;
+pub use identity::{PINS, RELEASES};
 use index::Index;
 pub use index::{LeftOutPin, UnknownPin};
 pub use logged::{Logged, TooLarge, logged};

@@ -15,7 +15,6 @@ use super::identity::ENTRIES;
 use super::sync::is_in_files;
 use super::{ObjectEdit, Tree, TreeError};
 use crate::api::labels;
-use crate::git::GitError;
 use crate::git::commit::FileEdit;
 
 /// Removes the fields that the server sets and that files do not contain.
@@ -146,17 +145,7 @@ impl Tree {
         if shared.store().get(&key).await?.is_some() {
             return Err(Failure::already_exists(&resource.subject, name));
         }
-        let mut document = plain(object);
-        if self.namespace() == namespace
-            && let Some(meta) = document.get_mut("metadata").and_then(Value::as_object_mut)
-            && !self.says_namespaces(&resource.storage)
-        {
-            meta.remove("namespace");
-        }
-        let edit = ObjectEdit::New {
-            resource: resource.storage.to_string(),
-            document,
-        };
+        let edit = self.edit_of_new(resource.storage.to_string(), plain(object));
         let edits = self.write_files(shared, resource, name, &[edit]).await?;
         if let Some(row) = shared.store().get(&key).await? {
             return Ok(row.revision);
@@ -262,13 +251,7 @@ impl Tree {
         edits: &[FileEdit],
     ) -> Result<(), Failure> {
         for edit in edits {
-            let written = match &edit.after {
-                Some(bytes) => self.work().replace(&edit.path, bytes),
-                None => {
-                    let file = self.work().root().join(&edit.path);
-                    std::fs::remove_file(&file).map_err(|error| GitError::File { file, error })
-                }
-            };
+            let written = self.work().write(&edit.path, edit.after.as_deref());
             written.map_err(Failure::internal)?;
         }
         self.sync_now(shared).await?;

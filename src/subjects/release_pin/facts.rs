@@ -17,6 +17,7 @@ use crate::engine::ownership::GitOps;
 use crate::engine::plan::{Change, Fact};
 use crate::engine::repeat::repeat;
 use crate::engine::world::{Event, Key, World};
+use crate::gitops::tree::{PINS, RELEASES};
 
 /// A value that a rule has read, see [`Fact`].
 #[derive(Clone, Debug, PartialEq)]
@@ -138,6 +139,15 @@ impl Fact for PinFact {
             Ok(())
         }
         .boxed()
+    }
+
+    fn in_files(&self) -> Option<(String, Key)> {
+        let (resource, key) = match self {
+            Self::Source { key, .. } => (PINS, key),
+            Self::Release { key, .. } => (RELEASES, key),
+            _ => return None,
+        };
+        Some((resource.to_owned(), key.clone()))
     }
 
     fn describe(&self, world: &World, change: &Change, now: Timestamp) -> String {

@@ -3,26 +3,82 @@
 //! The mark is an annotation of the release. It contains the operation and all values of the audit entry. If
 //! the entry is missing, the next client that changes the release writes it first.
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 
-use super::actions::mark::Marking;
 use super::ledger::{Ledger, is_operation};
+use super::rules::Refusal;
 use crate::api::bowline::audit::{Action, ContentRef};
 use crate::api::openchoreo::release::{Mark, Verdict};
 use crate::api::{Release, labels};
 use crate::connect::explain;
 use crate::engine::audit::OnRelease;
+use crate::engine::confirmation::{Confirmation, Reason};
 use crate::engine::repeat::{is_ambiguous, pause, repeat};
 use crate::engine::whoami::Clock;
+use crate::engine::world::Key;
 
 /// The largest number of attempts to write a mark. An attempt fails if another client writes the release at
 /// the same time, for example a claim.
 const ATTEMPTS: u32 = 20;
 
-/// The reason why marking a release failed.
+/// The plan of a mark.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Marking {
+    pub operation: String,
+    pub reason: Option<String>,
+    pub by: String,
+    /// The time at which the planner made the plan.
+    pub at: Timestamp,
+    pub release: Key,
+    /// The uid. A later release with the same name has another uid.
+    pub uid: String,
+    /// The verdict before the mark; None if the release has no mark.
+    pub was: Option<Verdict>,
+    /// The verdict to write.
+    pub verdict: Verdict,
+    /// Whether the release already has this verdict, so that nothing is written.
+    pub unchanged: bool,
+    /// The environments where the release is effective.
+    pub runs_in: Vec<String>,
+    pub warnings: Vec<String>,
+}
+
+impl Marking {
+    /// Returns whether the mark needs a reason: a bad mark does, and a good mark that replaces a bad mark.
+    pub fn needs_reason(&self) -> bool {
+        !self.unchanged && [Some(self.verdict), self.was].contains(&Some(Verdict::Bad))
+    }
+
+    /// Returns the confirmation that the mark needs.
+    pub fn confirmation(&self) -> Confirmation {
+        Confirmation {
+            reason: match self.noted() {
+                Err(_) => Reason::Required,
+                Ok(()) => Reason::Optional,
+            },
+            ..Confirmation::default()
+        }
+    }
+
+    /// Returns a refusal if the mark needs a reason and has none. Front ends show such a plan, but cannot
+    /// apply it.
+    pub fn noted(&self) -> Result<(), Refusal> {
+        let given = self.reason.as_deref().unwrap_or_default();
+        match self.needs_reason() && given.trim().is_empty() {
+            true => Err(Refusal::NoNote {
+                release: self.release.name.to_string(),
+                verdict: word(self.verdict),
+            }),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The reason why a release is not marked.
 #[derive(Debug, thiserror::Error)]
 pub enum MarkError {
     /// The release no longer exists.

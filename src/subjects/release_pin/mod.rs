@@ -2,6 +2,7 @@
 
 pub mod actions;
 pub mod catalog;
+pub mod check;
 pub mod claim;
 pub mod collect;
 pub mod compare;
@@ -22,6 +23,7 @@ pub mod rollout;
 pub mod rows;
 pub mod rules;
 pub mod since;
+pub mod sources;
 pub mod stale;
 pub mod tables;
 #[cfg(test)]

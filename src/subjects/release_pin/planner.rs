@@ -1,4 +1,4 @@
-//! The steps from an order of the user to a plan, which both front ends share.
+//! The steps from a user's request to a plan, which both front ends share.
 //!
 //! The planner of each action is a pure function. This module fetches its input, and creates the release that
 //! a plan needs before it is applied. It does not ask the user or print; it returns notes for the user.
@@ -19,8 +19,8 @@ use super::actions::rollback::{self, Rollback, Target};
 use super::actions::undo::{self, Undo};
 use super::catalog::{Catalog, CatalogError};
 use super::preview::{PreviewError, Stage};
-use super::repository::{self, NoReference};
 use super::rules::{Refusal, Rules};
+use super::sources::{NoReference, sources};
 use crate::api::bowline::audit::{Action, AuditEntry};
 use crate::api::{Component, Release, labels, names};
 use crate::connect::Connection;
@@ -30,14 +30,15 @@ use crate::engine::subject::command::SubjectError;
 use crate::engine::world::feed::Feed;
 use crate::engine::world::{Key, World};
 use crate::engine::{controller_status, live, pages};
+use crate::gitops::propose::NewObject;
 use crate::resolve::git::Git;
 use crate::subjects::release_pin::facts::PinFact;
 use crate::subjects::release_pin::rows::ReleaseRow;
 
-/// A request of the user to change ReleasePins.
+/// A user's request to change ReleasePins.
 #[derive(Clone, Debug)]
-pub enum Order {
-    /// Deploy a release to an environment. Without `skip_path`, only to a first environment of the pipeline.
+pub enum ActionRequest {
+    /// Deploy a release to an environment without a promotion path into it.
     Deploy {
         component: String,
         environment: String,
@@ -62,21 +63,21 @@ pub enum Order {
     /// Reverse the last action on a ReleasePin.
     Undo(Undo),
     /// The same verb on several ReleasePins, as one plan.
-    Set(Vec<Order>),
+    Set(Vec<ActionRequest>),
 }
 
-impl Order {
-    /// Returns whether the order is part of the repair of an incident: it restores an earlier state, or
-    /// changes only holds. bowline does not wait for a git remote before it writes such an order.
+impl ActionRequest {
+    /// Returns whether the request restores an earlier state of a ReleasePin, or changes only its
+    /// holds. The write of such a request does not wait for a remote.
     pub fn is_urgent(&self) -> bool {
         match self {
             Self::Deploy { .. } | Self::Promote(_) => false,
             Self::Rollback { .. } | Self::Pin(_) | Self::Unpin(_) | Self::Undo(_) => true,
-            Self::Set(orders) => orders.iter().all(Self::is_urgent),
+            Self::Set(requests) => requests.iter().all(Self::is_urgent),
         }
     }
 
-    /// Returns the component and the environment; None for an order on several ReleasePins.
+    /// Returns the component and the environment; None if the request is about several ReleasePins.
     pub fn place(&self) -> Option<(&str, &str)> {
         Some(match self {
             Self::Deploy {
@@ -100,12 +101,12 @@ impl Order {
         })
     }
 
-    /// Returns the environment where the component must already be deployed; None for an order on several
-    /// ReleasePins.
+    /// Returns the environment in which the component has to be deployed already; None if the request
+    /// is about several ReleasePins.
     fn environment(&self) -> Option<&str> {
         match self {
             Self::Promote(promote) => Some(&promote.from),
-            order => order.place().map(|(_, environment)| environment),
+            request => request.place().map(|(_, environment)| environment),
         }
     }
 }
@@ -116,7 +117,7 @@ pub struct ActionPlan {
     pub plan: Plan,
     /// Notes for the user, shown with the plan.
     pub notes: Vec<String>,
-    /// A release that the plan needs and that does not exist yet, with the order that needs it.
+    /// A release that the plan needs and that does not exist yet, with its deploy request.
     unmade: Option<(Box<Release>, Deploy)>,
     /// The objects before and after each change; None if a preview must render them.
     objects: Option<Vec<[Value; 2]>>,
@@ -129,7 +130,12 @@ impl ActionPlan {
         self.unmade.as_ref().map(|(release, _)| &**release)
     }
 
-    /// Wraps a plan without notes that needs no new release.
+    /// Returns that release as a document of a file.
+    pub fn new_object(&self) -> Option<NewObject> {
+        self.unmade().map(NewObject::of)
+    }
+
+    /// Wraps a plan that needs no new release and has no notes.
     pub fn of(plan: Plan) -> Self {
         Self {
             plan,
@@ -163,7 +169,7 @@ impl ActionPlan {
 /// The reason why planning failed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotPlanned {
-    /// Rules refuse the order. Contains one refusal per rule.
+    /// Rules refuse the request.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Refused(Vec<Refusal>),
     /// The definitions for a new release are not available.
@@ -172,7 +178,7 @@ pub enum NotPlanned {
     /// A new release cannot refer to a definition in the git repository.
     #[error(transparent)]
     Reference(#[from] NoReference),
-    /// Planning failed for a subject of another kind than ReleasePin.
+    /// The planner of another kind refuses the request.
     #[error(transparent)]
     Subject(#[from] SubjectError),
     /// A request to the server failed.
@@ -196,15 +202,15 @@ pub struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// Plans an order. If rules refuse it, looks up details for the messages.
+    /// Makes the plan of a request; if a rule refuses the request, explains the refusals.
     pub async fn action_plan(
         &self,
-        order: &Order,
+        request: &ActionRequest,
         asked: &Asked,
     ) -> Result<ActionPlan, NotPlanned> {
-        match self.plan(order, asked).await {
+        match self.plan(request, asked).await {
             Err(NotPlanned::Refused(refusals)) => {
-                let refusals = self.with_components(order, refusals, asked).await;
+                let refusals = self.with_components(request, refusals, asked).await;
                 let refusals = refusals.into_iter();
                 let named = refusals.map(|refusal| self.explained(refusal, &asked.namespace));
                 Err(NotPlanned::Refused(named.collect()))
@@ -217,11 +223,11 @@ impl Planner<'_> {
     /// a release or a ReleasePin, so a component may still exist.
     async fn with_components(
         &self,
-        order: &Order,
+        request: &ActionRequest,
         mut refusals: Vec<Refusal>,
         asked: &Asked,
     ) -> Vec<Refusal> {
-        let Some(environment) = order.environment() else {
+        let Some(environment) = request.environment() else {
             return refusals;
         };
         for refusal in &mut refusals {
@@ -264,11 +270,11 @@ impl Planner<'_> {
         }
     }
 
-    async fn plan(&self, order: &Order, asked: &Asked) -> Result<ActionPlan, NotPlanned> {
+    async fn plan(&self, request: &ActionRequest, asked: &Asked) -> Result<ActionPlan, NotPlanned> {
         let mut notes = Vec::new();
         let mut unmade = None;
-        let plan = match order {
-            Order::Deploy {
+        let plan = match request {
+            ActionRequest::Deploy {
                 component,
                 environment,
                 release,
@@ -286,7 +292,7 @@ impl Planner<'_> {
                 let supposed = unmade.as_ref().map(|(release, _)| row(release, asked));
                 deploy::plan_with(&self.feed.world(), supposed.as_ref(), &command, asked)?
             }
-            Order::Promote(command) => {
+            ActionRequest::Promote(command) => {
                 let mut command = command.clone();
                 let repository = self.connection.repository.as_ref();
                 if repository.is_some_and(|repository| repository.beside.is_none())
@@ -300,7 +306,7 @@ impl Planner<'_> {
                 }
                 promote::plan(&self.feed.world(), &command, asked).map_err(NotPlanned::Refused)?
             }
-            Order::Rollback {
+            ActionRequest::Rollback {
                 component,
                 environment,
                 to,
@@ -320,9 +326,9 @@ impl Planner<'_> {
                 };
                 rollback::plan(&self.feed.world(), &command, asked)?
             }
-            Order::Pin(command) => pin::plan_pin(&self.feed.world(), command, asked)?,
-            Order::Unpin(command) => pin::plan_unpin(&self.feed.world(), command, asked)?,
-            Order::Undo(command) => {
+            ActionRequest::Pin(command) => pin::plan_pin(&self.feed.world(), command, asked)?,
+            ActionRequest::Unpin(command) => pin::plan_unpin(&self.feed.world(), command, asked)?,
+            ActionRequest::Undo(command) => {
                 let Undo {
                     component,
                     environment,
@@ -330,8 +336,8 @@ impl Planner<'_> {
                 let entries = self.entries(component, environment, asked).await?;
                 undo::plan(&self.feed.world(), command, &entries, asked)?
             }
-            Order::Set(orders) => {
-                let set = Box::pin(self.set(orders, asked)).await?;
+            ActionRequest::Set(requests) => {
+                let set = Box::pin(self.set(requests, asked)).await?;
                 notes.extend(set.notes);
                 set.plan
             }
@@ -344,12 +350,16 @@ impl Planner<'_> {
         })
     }
 
-    /// Plans the same verb on several ReleasePins. If a rule refuses one of them, refuses the whole set.
-    async fn set(&self, orders: &[Order], asked: &Asked) -> Result<ActionPlan, NotPlanned> {
+    /// Plans the same verb on several ReleasePins: all of them, or none if a rule refuses one.
+    async fn set(
+        &self,
+        requests: &[ActionRequest],
+        asked: &Asked,
+    ) -> Result<ActionPlan, NotPlanned> {
         let mut whole: Option<ActionPlan> = None;
         let mut refusals = Vec::new();
-        for order in orders {
-            match (self.action_plan(order, asked).await, &mut whole) {
+        for request in requests {
+            match (self.action_plan(request, asked).await, &mut whole) {
                 (Ok(action_plan), None) => whole = Some(action_plan),
                 (Ok(action_plan), Some(whole)) => {
                     whole.plan.changes.extend(action_plan.plan.changes);
@@ -381,9 +391,7 @@ impl Planner<'_> {
         notes.extend(catalog.warnings());
         let sourced = match &self.connection.repository {
             None => Ok((Source::Embedded, None)),
-            Some(repository) => {
-                repository::sources(&repository.tree, &asked.namespace, &definitions)
-            }
+            Some(repository) => sources(&repository.tree, &asked.namespace, &definitions),
         };
         // The content alone decides the name. So an existing release is found even if a new release could not
         // refer to the definitions.
@@ -463,13 +471,16 @@ impl Planner<'_> {
         Ok(shown)
     }
 
-    /// Creates the new release of a plan, and plans again with it. Returns a message for the user; None if it
-    /// created no release, because the plan needs none or the release already exists.
+    /// Creates the new release of a plan on a server, and plans again with it. Returns a message if it created one.
+    /// In a repository, the commit of the plan creates the release.
     pub async fn make(
         &self,
         action_plan: &mut ActionPlan,
         asked: &Asked,
     ) -> Result<Option<String>, NotPlanned> {
+        if self.connection.repository.is_some() {
+            return Ok(None);
+        }
         let Some((release, command)) = action_plan.unmade.take() else {
             return Ok(None);
         };

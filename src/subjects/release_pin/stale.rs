@@ -10,8 +10,8 @@ use kube::api::ObjectMeta;
 use serde_json::Value;
 
 use super::actions::gc::{self, Collection, Gc};
-use super::actions::mark::Marking;
 use super::facts::{self, PinFact};
+use super::marking::Marking;
 use crate::api::openchoreo::environment::EnvironmentSpec;
 use crate::api::openchoreo::pin;
 use crate::api::openchoreo::release::Verdict;

@@ -8,11 +8,12 @@ use crate::connect::Address;
 use crate::engine::confirmation::Confirmation;
 use crate::engine::plan::{Change, Plan};
 use crate::engine::world::{Source, World};
+use crate::gitops::propose::BeforePlan;
 use crate::subjects::release_pin::actions::gc::{Candidate, Collection, Gc};
-use crate::subjects::release_pin::actions::mark::{Mark, Marking};
+use crate::subjects::release_pin::actions::mark::Mark;
 use crate::subjects::release_pin::actions::rollback::Target;
-use crate::subjects::release_pin::planner::{ActionPlan, Order};
-use crate::subjects::release_pin::repository::BeforePlan;
+use crate::subjects::release_pin::marking::Marking;
+use crate::subjects::release_pin::planner::{ActionPlan, ActionRequest};
 use crate::subjects::release_pin::rules::Refusal;
 use crate::subjects::release_pin::{READ_BY_CHANGES, READ_BY_GC, kind, marking};
 use crate::text::quoted;
@@ -21,7 +22,7 @@ use crate::text::quoted;
 #[derive(Clone, Debug)]
 pub enum Command {
     /// Change ReleasePins or other subjects.
-    Change(Order),
+    Change(ActionRequest),
     /// Mark a release bad or good.
     Mark(Mark),
     /// Delete unused releases and snapshots.
@@ -51,8 +52,9 @@ impl Command {
     /// Returns the watched kinds that the planner of this command needs.
     pub fn reads(&self) -> &'static [Source] {
         match self {
-            // Subjects such as `deploy/web` are planned from the server, not from the read model.
-            Self::Change(order) if named::is_named(order) => &[],
+            // A request on subjects that are named with their kind is planned from the server, not
+            // from the read model.
+            Self::Change(request) if named::is_named(request) => &[],
             Self::Change(_) | Self::Mark(_) => &READ_BY_CHANGES,
             Self::Collect(_) => &READ_BY_GC,
         }
@@ -61,7 +63,7 @@ impl Command {
     /// Returns how bowline talks to the git remote of a repository before it plans the command.
     pub fn before_plan(&self) -> BeforePlan {
         match self {
-            Self::Change(order) if order.is_urgent() => BeforePlan::NameRemote,
+            Self::Change(request) if request.is_urgent() => BeforePlan::NameRemote,
             Self::Change(_) | Self::Mark(_) | Self::Collect(_) => BeforePlan::Fetch,
         }
     }
@@ -69,25 +71,25 @@ impl Command {
     /// Returns the component and the environment; None for a command on several ReleasePins or on releases.
     pub fn place(&self) -> Option<(&str, &str)> {
         match self {
-            Self::Change(order) => order.place(),
+            Self::Change(request) => request.place(),
             Self::Mark(_) | Self::Collect(_) => None,
         }
     }
 
     /// Returns whether the command names a subject with its kind, such as `deploy/web`.
     pub fn is_named(&self) -> bool {
-        matches!(self, Self::Change(order) if named::is_named(order))
+        matches!(self, Self::Change(request) if named::is_named(request))
     }
 
     pub fn verb(&self) -> &'static str {
         match self {
-            Self::Change(Order::Deploy { .. }) => "deploy",
-            Self::Change(Order::Promote(_)) => "promote",
-            Self::Change(Order::Rollback { .. }) => "rollback",
-            Self::Change(Order::Pin(_)) => "pin",
-            Self::Change(Order::Unpin(_)) => "unpin",
-            Self::Change(Order::Undo(_)) => "undo",
-            Self::Change(Order::Set(orders)) => orders
+            Self::Change(ActionRequest::Deploy { .. }) => "deploy",
+            Self::Change(ActionRequest::Promote(_)) => "promote",
+            Self::Change(ActionRequest::Rollback { .. }) => "rollback",
+            Self::Change(ActionRequest::Pin(_)) => "pin",
+            Self::Change(ActionRequest::Unpin(_)) => "unpin",
+            Self::Change(ActionRequest::Undo(_)) => "undo",
+            Self::Change(ActionRequest::Set(requests)) => requests
                 .first()
                 .map_or("", |first| Self::Change(first.clone()).verb()),
             Self::Mark(mark) => match mark.verdict {
@@ -101,14 +103,14 @@ impl Command {
     /// Returns the objects of the command as text for the user, such as `cart to staging`.
     pub fn subject(&self) -> String {
         match self {
-            Self::Change(Order::Promote(promote)) => {
+            Self::Change(ActionRequest::Promote(promote)) => {
                 let what = match promote.components.as_slice() {
                     [one] => one.clone(),
                     several => format!("{} components", several.len()),
                 };
                 format!("{what}  from  {}  to  {}", promote.from, promote.to)
             }
-            Self::Change(Order::Deploy {
+            Self::Change(ActionRequest::Deploy {
                 component,
                 environment,
                 skip_path,
@@ -117,15 +119,15 @@ impl Command {
                 false => format!("{component}  into  {environment}"),
                 true => format!("{component}  into  {environment}, past the promotion path"),
             },
-            Self::Change(Order::Set(orders)) => {
-                let places = orders.iter().filter_map(Order::place);
+            Self::Change(ActionRequest::Set(requests)) => {
+                let places = requests.iter().filter_map(ActionRequest::place);
                 let mut environments: Vec<&str> = places.map(|(_, name)| name).collect();
                 environments.dedup();
                 let environments = environments.join(", ");
-                format!("{} components  in  {environments}", orders.len())
+                format!("{} components  in  {environments}", requests.len())
             }
-            Self::Change(order) => {
-                let (component, environment) = order.place().unwrap_or_default();
+            Self::Change(request) => {
+                let (component, environment) = request.place().unwrap_or_default();
                 format!("{component}  in  {environment}")
             }
             Self::Mark(mark) => mark.release.clone(),
@@ -136,7 +138,7 @@ impl Command {
     /// Returns the objects of the command as a short text for a narrow screen.
     pub fn short_subject(&self) -> String {
         match self {
-            Self::Change(Order::Promote(promote)) => match promote.components.as_slice() {
+            Self::Change(ActionRequest::Promote(promote)) => match promote.components.as_slice() {
                 [one] => format!("{one} to {}", promote.to),
                 several => format!("{} components to {}", several.len(), promote.to),
             },
@@ -157,11 +159,11 @@ impl Command {
 
     /// Returns the command lines for the same command, without the flags that select the target.
     pub fn command_lines(&self, reason: Option<&str>) -> Vec<String> {
-        let orders = match self {
-            Self::Change(Order::Set(orders)) => orders.iter(),
+        let requests = match self {
+            Self::Change(ActionRequest::Set(requests)) => requests.iter(),
             one => return vec![one.command_line(reason)],
         };
-        let lines = orders.map(|order| Self::Change(order.clone()).command_lines(reason));
+        let lines = requests.map(|request| Self::Change(request.clone()).command_lines(reason));
         lines.flatten().collect()
     }
 
@@ -169,7 +171,7 @@ impl Command {
         let mut words: Vec<String> = vec!["bowline".to_owned()];
         let mut add = |more: &[&str]| words.extend(more.iter().map(|word| quoted(word)));
         match self {
-            Self::Change(Order::Deploy {
+            Self::Change(ActionRequest::Deploy {
                 component,
                 environment,
                 release,
@@ -183,7 +185,7 @@ impl Command {
                     add(&["--skip-path"]);
                 }
             }
-            Self::Change(Order::Promote(promote)) => {
+            Self::Change(ActionRequest::Promote(promote)) => {
                 add(&["promote"]);
                 for component in &promote.components {
                     add(&[component]);
@@ -196,7 +198,7 @@ impl Command {
                     add(&["--skip-path"]);
                 }
             }
-            Self::Change(Order::Rollback {
+            Self::Change(ActionRequest::Rollback {
                 component,
                 environment,
                 to,
@@ -213,7 +215,7 @@ impl Command {
                     add(&["--no-hold"]);
                 }
             }
-            Self::Change(Order::Pin(pin)) => {
+            Self::Change(ActionRequest::Pin(pin)) => {
                 add(&["pin", &pin.component]);
                 add(&place(&pin.component, &pin.environment));
                 if let Some(until) = pin.until {
@@ -223,19 +225,19 @@ impl Command {
                     add(&["--release", release]);
                 }
             }
-            Self::Change(Order::Unpin(unpin)) => {
+            Self::Change(ActionRequest::Unpin(unpin)) => {
                 add(&["unpin", &unpin.component]);
                 add(&place(&unpin.component, &unpin.environment));
                 if let Some(hold) = &unpin.hold {
                     add(&["--hold", hold]);
                 }
             }
-            Self::Change(Order::Undo(undo)) => {
+            Self::Change(ActionRequest::Undo(undo)) => {
                 add(&["undo", &undo.component]);
                 add(&place(&undo.component, &undo.environment));
             }
             // A set has no command line of its own: `command_lines` writes one for each of its commands.
-            Self::Change(Order::Set(_)) => {}
+            Self::Change(ActionRequest::Set(_)) => {}
             Self::Mark(mark) => add(&["mark", marking::word(mark.verdict), &mark.release]),
             Self::Collect(gc) => {
                 add(&["gc", "--confirm"]);
@@ -369,7 +371,7 @@ mod tests {
     #[test]
     fn a_command_is_also_a_command_line() {
         let rollback = |to, hold| {
-            Command::Change(Order::Rollback {
+            Command::Change(ActionRequest::Rollback {
                 component: "cart".into(),
                 environment: "production".into(),
                 to,
@@ -377,7 +379,7 @@ mod tests {
             })
         };
         let promote = |components: &[&str], skip_path| {
-            Command::Change(Order::Promote(Promote {
+            Command::Change(ActionRequest::Promote(Promote {
                 components: components.iter().map(|name| (*name).to_owned()).collect(),
                 from: "dev".into(),
                 to: "staging".into(),
@@ -385,7 +387,7 @@ mod tests {
                 skip_path,
             }))
         };
-        for (order, reason, expected) in [
+        for (request, reason, expected) in [
             (
                 rollback(Target::LastGood, true),
                 Some("errors up since 13:41"),
@@ -407,7 +409,7 @@ mod tests {
                 "bowline promote a b --from dev --to staging --unready --skip-path",
             ),
             (
-                Command::Change(Order::Pin(PinHold {
+                Command::Change(ActionRequest::Pin(PinHold {
                     component: "cart".into(),
                     environment: "dev".into(),
                     until: Some("2026-01-06T12:00:00Z".parse().unwrap()),
@@ -417,7 +419,7 @@ mod tests {
                 "bowline pin cart --environment dev --until 2026-01-06T12:00:00Z",
             ),
             (
-                Command::Change(Order::Undo(Undo {
+                Command::Change(ActionRequest::Undo(Undo {
                     component: "cart".into(),
                     environment: "dev".into(),
                 })),
@@ -437,23 +439,23 @@ mod tests {
                     release: "cart-v1".into(),
                     verdict: Verdict::Bad,
                 }),
-                Some("-5 % of orders"),
-                "bowline mark bad cart-v1 '--reason=-5 % of orders'",
+                Some("-5 % of requests"),
+                "bowline mark bad cart-v1 '--reason=-5 % of requests'",
             ),
         ] {
-            assert_eq!(order.command_lines(reason), [expected]);
+            assert_eq!(request.command_lines(reason), [expected]);
         }
     }
 
     #[test]
     fn every_command_of_a_set_names_the_target() {
         let undo = |component: &str| {
-            Order::Undo(Undo {
+            ActionRequest::Undo(Undo {
                 component: component.into(),
                 environment: "dev".into(),
             })
         };
-        let set = Command::Change(Order::Set(vec![undo("cart"), undo("ledger")]));
+        let set = Command::Change(ActionRequest::Set(vec![undo("cart"), undo("ledger")]));
         let target = "--context prod-eu --kubeconfig /home/ana/.kube/config --namespace shop";
         assert_eq!(
             set.aimed(

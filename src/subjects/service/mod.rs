@@ -21,15 +21,15 @@ use super::release_pin::collect::{self, CollectError, Collected, Collector};
 use super::release_pin::marking::{self, MarkError, Marked};
 use super::release_pin::planner::{ActionPlan, NotPlanned, Planner};
 use super::release_pin::preview::PreviewError;
-use super::release_pin::repository::{self, Commits, Committed, NotCommitted, Proposal};
+use super::release_pin::repository;
 use crate::connect::Connection;
-use crate::engine::apply::{Applied, ApplyError, apply_all};
 use crate::engine::confirmation::Accepted;
 use crate::engine::diff::{self, Diff};
 use crate::engine::plan::Asked;
+use crate::engine::publish::{Applied, ApplyError, Published, Publisher};
 use crate::engine::whoami::Clock;
 use crate::engine::world::feed::Feed;
-use crate::git::commit::CommitError;
+use crate::gitops::propose::{Commits, Committed, NotCommitted, Proposal};
 use crate::resolve::git::Git;
 
 /// How long gc waits after the deletion of a release to see whether a ReleasePin names it. If so, gc creates
@@ -160,20 +160,29 @@ impl Service<'_> {
     /// Returns the files that the plan changes, after a check that they can be committed now; None if the
     /// target is no repository.
     pub async fn files(&self, planned: &PlannedCommand) -> Result<Option<Proposal>, NotCommitted> {
-        let Some(commits) = Commits::of(self.connection) else {
-            return Ok(None);
-        };
-        let proposal = propose(&commits, planned)?;
-        commits.admits(&proposal).await?;
-        Ok(Some(proposal))
+        let proposal = self.proposal(planned)?;
+        if let (Some(proposal), Some(commits)) = (&proposal, Commits::of(self.connection)) {
+            commits.admits(proposal).await?;
+        }
+        Ok(proposal)
     }
 
     /// Returns the files like [`Service::files`], but without the check: for a dry run.
     pub fn proposal(&self, planned: &PlannedCommand) -> Result<Option<Proposal>, NotCommitted> {
-        let commits = Commits::of(self.connection);
-        commits
-            .map(|commits| propose(&commits, planned))
-            .transpose()
+        let Some(repository) = &self.connection.repository else {
+            return Ok(None);
+        };
+        let tree = &repository.tree;
+        Ok(match planned {
+            PlannedCommand::Changes(action_plan) => {
+                let publisher = Publisher::of(self.connection);
+                publisher.propose(&action_plan.plan, action_plan.new_object())?
+            }
+            PlannedCommand::Mark(marking) => Some(repository::marking(tree, marking)?),
+            PlannedCommand::Collection(collection) => {
+                Some(repository::collection(tree, collection)?.proposal)
+            }
+        })
     }
 
     /// Renders the manifests of each change, see [`Planner::show`].
@@ -207,33 +216,15 @@ impl Service<'_> {
         clock: Clock<'_>,
         abort: &AtomicBool,
     ) -> Result<Outcome, NotApplied> {
-        if let Some(shown) = confirmed.files.take() {
-            let proposal = propose_again(self.connection, &confirmed.planned, &shown)?;
-            let proposal = confirmed.files.insert(Arc::new(proposal));
-            let commits = commits(self.connection);
-            let committed = match &*confirmed.planned {
-                PlannedCommand::Changes(action_plan) => {
-                    commits.check_facts(action_plan, clock).await?;
-                    commits.commit(proposal).await?
-                }
-                PlannedCommand::Mark(_) => commits.commit(proposal).await?,
-                PlannedCommand::Collection(collection) => {
-                    let tree = &commits.repository.tree;
-                    let collected =
-                        repository::collection(tree, collection).map_err(NotCommitted::from)?;
-                    commits.collection(&collected).await?
-                }
-            };
-            return Ok(Outcome::Committed(Box::new(committed)));
-        }
-        // On a protected context, this copy of the connection allows the writes of the plan.
+        // On a protected context, this connection allows the writes of this plan and no others.
         let connection = match confirmed.answered {
             true => self.connection.for_confirmed_plan(),
             false => self.connection.clone(),
         };
-        let client = &connection.client;
-        Ok(match &mut *confirmed.planned {
-            PlannedCommand::Changes(action_plan) => {
+        let shown = confirmed.files.take();
+        let commits = Commits::of(&connection);
+        let outcome = match (&mut *confirmed.planned, commits) {
+            (PlannedCommand::Changes(action_plan), _) => {
                 let asked = Asked {
                     operation: action_plan.plan.operation.clone(),
                     now: clock(),
@@ -246,15 +237,34 @@ impl Service<'_> {
                     ..self.planner()
                 };
                 let created = planner.make(action_plan, &asked).await?;
-                let results = apply_all(client, &action_plan.plan, clock, abort).await;
-                Outcome::Changed { created, results }
+                let (plan, new) = (&action_plan.plan, action_plan.new_object());
+                let publisher = Publisher::of(&connection);
+                let published = publisher.publish(plan, new, shown.as_deref(), clock, abort);
+                match published.await? {
+                    Published::Written(results) => Outcome::Changed { created, results },
+                    Published::Committed {
+                        proposal,
+                        committed,
+                    } => {
+                        confirmed.files = Some(Arc::new(proposal));
+                        Outcome::Committed(Box::new(committed))
+                    }
+                }
             }
-            PlannedCommand::Mark(marking) => {
-                Outcome::Marked(marking::mark(client, marking, user, clock).await)
+            (PlannedCommand::Mark(marking), None) => {
+                Outcome::Marked(marking::mark(&connection.client, marking, user, clock).await)
             }
-            PlannedCommand::Collection(plan) => {
+            (PlannedCommand::Mark(marking), Some(commits)) => {
+                let proposal = repository::marking(&commits.repository.tree, marking)
+                    .map_err(NotCommitted::from)?;
+                proposal.check_shown(shown.as_deref())?;
+                let committed = commits.commit(&proposal).await?;
+                confirmed.files = Some(Arc::new(proposal));
+                Outcome::Committed(Box::new(committed))
+            }
+            (PlannedCommand::Collection(plan), None) => {
                 let collector = Collector {
-                    client,
+                    client: &connection.client,
                     plan,
                     by: user,
                     clock,
@@ -268,40 +278,16 @@ impl Service<'_> {
                 let ended = collector.collect(&stop, &mut tell).await;
                 Outcome::Collected { results, ended }
             }
-        })
+            (PlannedCommand::Collection(plan), Some(commits)) => {
+                let collected = repository::collection(&commits.repository.tree, plan)
+                    .map_err(NotCommitted::from)?;
+                collected.proposal.check_shown(shown.as_deref())?;
+                let committed =
+                    repository::collect(&commits, &connection.client, &collected).await?;
+                confirmed.files = Some(Arc::new(collected.proposal));
+                Outcome::Committed(Box::new(committed))
+            }
+        };
+        Ok(outcome)
     }
-}
-
-fn commits(connection: &Connection) -> Commits<'_> {
-    Commits::of(connection).expect("BUG: only the plan of a repository has files")
-}
-
-/// Edits the files again, because the reason that the user typed belongs into the files and the commit. Fails
-/// if a file changed after the front end showed it.
-fn propose_again(
-    connection: &Connection,
-    planned: &PlannedCommand,
-    shown: &Proposal,
-) -> Result<Proposal, NotCommitted> {
-    let proposal = propose(&commits(connection), planned)?;
-    match proposal.differs_from(shown) {
-        None => Ok(proposal),
-        Some(path) => {
-            let path = path.to_owned();
-            Err(CommitError::Changed { path }.into())
-        }
-    }
-}
-
-fn propose(commits: &Commits<'_>, planned: &PlannedCommand) -> Result<Proposal, NotCommitted> {
-    let tree = &commits.repository.tree;
-    Ok(match planned {
-        PlannedCommand::Changes(action_plan) => {
-            repository::plan(tree, &action_plan.plan, action_plan.unmade())?
-        }
-        PlannedCommand::Mark(marking) => repository::marking(tree, marking)?,
-        PlannedCommand::Collection(collection) => {
-            repository::collection(tree, collection)?.proposal
-        }
-    })
 }

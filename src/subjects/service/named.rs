@@ -5,17 +5,17 @@ use futures::future::try_join_all;
 
 use super::super::matrix::named;
 use super::super::release_pin::actions::rollback::Target;
-use super::super::release_pin::planner::{ActionPlan, NotPlanned, Order};
+use super::super::release_pin::planner::{ActionPlan, ActionRequest, NotPlanned};
 use crate::connect::Connection;
 use crate::engine::plan::Asked;
 use crate::engine::subject::command::{Actions, Command, Planned, SubjectError, Verb};
 
-/// Returns whether an order names a subject with its kind, such as `deploy/web`.
-pub fn is_named(order: &Order) -> bool {
-    match order {
-        Order::Promote(promote) => promote.components.iter().any(|name| names_kind(name)),
-        Order::Set(orders) => orders.iter().any(is_named),
-        order => order.place().is_some_and(|(name, _)| names_kind(name)),
+/// Returns whether a request names a subject together with its kind, such as `deploy/web`.
+pub fn is_named(request: &ActionRequest) -> bool {
+    match request {
+        ActionRequest::Promote(promote) => promote.components.iter().any(|name| names_kind(name)),
+        ActionRequest::Set(requests) => requests.iter().any(is_named),
+        request => request.place().is_some_and(|(name, _)| names_kind(name)),
     }
 }
 
@@ -24,17 +24,21 @@ fn names_kind(name: &str) -> bool {
     named("", name).is_some()
 }
 
-/// Plans an order on subjects that are named with their kind.
+/// Plans a request on subjects whose names contain the kind, each subject with the functions of its
+/// kind.
 pub async fn plan(
     connection: &Connection,
-    order: &Order,
+    request: &ActionRequest,
     asked: &Asked,
 ) -> Result<ActionPlan, NotPlanned> {
-    let orders = match order {
-        Order::Set(orders) => orders.as_slice(),
+    let requests = match request {
+        ActionRequest::Set(requests) => requests.as_slice(),
         one => std::slice::from_ref(one),
     };
-    let commands: Result<Vec<_>, _> = orders.iter().map(|order| command(order, asked)).collect();
+    let commands: Result<Vec<_>, _> = requests
+        .iter()
+        .map(|request| command(request, asked))
+        .collect();
     let commands = commands?;
     let plans = commands.iter().map(|(actions, command)| async move {
         (actions.plan)(&connection.client, command, asked).await
@@ -58,9 +62,13 @@ pub async fn plan(
     Ok(ActionPlan::of_objects(plan, notes, objects))
 }
 
-/// Converts an order on one subject to a command for the functions of its kind.
-fn command(order: &Order, asked: &Asked) -> Result<(&'static Actions, Command), SubjectError> {
-    let name = order.place().map_or("", |(name, _)| name);
+/// Translates a request on one subject to a command, and returns the command with the functions of
+/// the kind.
+fn command(
+    request: &ActionRequest,
+    asked: &Asked,
+) -> Result<(&'static Actions, Command), SubjectError> {
+    let name = request.place().map_or("", |(name, _)| name);
     let refused = |why: &str| SubjectError::Refused {
         why: why.to_owned(),
         hint: None,
@@ -70,8 +78,8 @@ fn command(order: &Order, asked: &Asked) -> Result<(&'static Actions, Command), 
             "components and workloads cannot be changed in one set; unmark the one or the other",
         )
     })?;
-    let verb = match order {
-        Order::Rollback { to, hold, .. } => Verb::Rollback {
+    let verb = match request {
+        ActionRequest::Rollback { to, hold, .. } => Verb::Rollback {
             to: match to {
                 Target::LastGood => None,
                 Target::Revision(number) => Some(*number),
@@ -80,15 +88,15 @@ fn command(order: &Order, asked: &Asked) -> Result<(&'static Actions, Command), 
             hold: *hold,
             force: false,
         },
-        Order::Pin(pin) => Verb::Pin {
+        ActionRequest::Pin(pin) => Verb::Pin {
             until: pin.until,
             freeze: false,
         },
-        Order::Unpin(unpin) => Verb::Unpin {
+        ActionRequest::Unpin(unpin) => Verb::Unpin {
             hold: unpin.hold.clone(),
         },
-        Order::Undo(_) => Verb::Undo,
-        Order::Deploy { .. } | Order::Promote(_) | Order::Set(_) => {
+        ActionRequest::Undo(_) => Verb::Undo,
+        ActionRequest::Deploy { .. } | ActionRequest::Promote(_) | ActionRequest::Set(_) => {
             return Err(refused(
                 "a workload is not deployed or promoted by bowline; it can be rolled back and pinned",
             ));

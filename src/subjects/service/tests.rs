@@ -6,11 +6,11 @@ use crate::engine::confirmation::{Accepted, Answer};
 use crate::engine::plan::Asked;
 use crate::engine::world::{Event, World};
 use crate::fixture::{self, marked_bad, release};
+use crate::gitops::propose::BeforePlan;
 use crate::subjects::release_pin::actions::gc::{self, Gc};
 use crate::subjects::release_pin::actions::mark::{self, Mark};
 use crate::subjects::release_pin::actions::pin::{self, PinHold};
 use crate::subjects::release_pin::planner::ActionPlan;
-use crate::subjects::release_pin::repository::BeforePlan;
 use crate::subjects::release_pin::{READ_BY_CHANGES, READ_BY_GC};
 
 /// Returns a read model with a component cart, which is deployed in every environment and has five releases.

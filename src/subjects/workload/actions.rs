@@ -13,9 +13,8 @@ use kube::{Client, ResourceExt};
 use serde_json::Value;
 
 use super::abandoned::Abandoned;
-use super::kind::{DEPLOYMENT, PAUSED, TEMPLATE};
 use super::revisions::{Stored, Workload, manifest};
-use super::template;
+use super::template::{self, DEPLOYMENT_KIND, PAUSED, TEMPLATE};
 use crate::api::bowline::audit::Action;
 use crate::api::hold::Hold;
 use crate::api::labels;
@@ -321,14 +320,20 @@ impl<'a> Planner<'a> {
     fn resume(&mut self) {
         self.fields.push(removed(PAUSED));
         if self.frozen_by().is_some() {
-            self.fields
-                .push(removed(&["metadata", "annotations", labels::FROZEN_BY]));
+            self.fields.push(removed(&[
+                "metadata",
+                "annotations",
+                labels::PAUSED_BY_HOLD,
+            ]));
         }
     }
 
     /// Returns the id of the hold that paused the Deployment; None if no hold paused it.
     fn frozen_by(&self) -> Option<&'a String> {
-        self.workload.object.annotations().get(labels::FROZEN_BY)
+        self.workload
+            .object
+            .annotations()
+            .get(labels::PAUSED_BY_HOLD)
     }
 
     fn new_hold(&self, until: Option<jiff::Timestamp>) -> Hold {
@@ -366,7 +371,7 @@ impl<'a> Planner<'a> {
 
     /// Plans to pause a Deployment. Refuses if its rollout is not complete.
     fn freeze(&mut self, name: &str) -> Result<(), SubjectError> {
-        if self.subject.kind != &DEPLOYMENT {
+        if self.subject.kind.name != DEPLOYMENT_KIND {
             return Err(SubjectError::Refused {
                 why: format!("cannot pin {name} with --freeze: only a Deployment can be paused"),
                 hint: Some(format!("bowline pin {name}")),
@@ -382,7 +387,7 @@ impl<'a> Planner<'a> {
         }
         if !self.is_paused() {
             self.fields.push(Field::set(PAUSED, true));
-            let by = ["metadata", "annotations", labels::FROZEN_BY];
+            let by = ["metadata", "annotations", labels::PAUSED_BY_HOLD];
             self.fields.push(Field::set(&by, self.asked.hold_id()));
         }
         Ok(())

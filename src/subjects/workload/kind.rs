@@ -6,22 +6,18 @@ use kube::ResourceExt;
 use kube::api::DynamicObject;
 use kube::core::ApiResource;
 
-use super::{actions, revisions, template};
+use super::template::{self, DEPLOYMENT_KIND, PAUSED, TEMPLATE};
+use super::{actions, revisions};
 use crate::api::bowline::audit::ContentRef;
 use crate::api::labels;
 use crate::connect::kinds;
 use crate::engine::subject::command::Actions;
 use crate::engine::subject::{Capability, HoldsIn, Kind, Numbering, field};
 
-/// The path of the pod template in a workload.
-pub(super) const TEMPLATE: &[&str] = &["spec", "template"];
-/// The path of the field that pauses the rollouts of a Deployment.
-pub(super) const PAUSED: &[&str] = &["spec", "paused"];
-
-/// The apps/v1 Deployment.
+/// Deployments.
 pub static DEPLOYMENT: Kind = Kind {
     numbering: numbering(&[TEMPLATE, PAUSED]),
-    ..workload("Deployment", &["deploy", "deployment"], || {
+    ..workload(DEPLOYMENT_KIND, &["deploy", "deployment"], || {
         kinds::kind::<Deployment>()
     })
 };

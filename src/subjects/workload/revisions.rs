@@ -12,8 +12,7 @@ use kube::api::{Api, DynamicObject, ListParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-use super::kind::{DEPLOYMENT, TEMPLATE};
-use super::template;
+use super::template::{self, DEPLOYMENT_KIND, TEMPLATE};
 use crate::api::bowline::audit::{Action, ContentRef};
 use crate::api::choreo::rendered::Health;
 use crate::api::labels;
@@ -101,7 +100,7 @@ impl Workload {
         // The revisions are read as untyped objects, so that a rollback also restores fields that this
         // version of bowline does not know.
         let (resource, stored): (_, fn(&DynamicObject, DynamicObject) -> Option<Stored>) =
-            match subject.kind == &DEPLOYMENT {
+            match subject.kind.name == DEPLOYMENT_KIND {
                 true => (kinds::kind::<ReplicaSet>(), of_set),
                 false => (kinds::kind::<ControllerRevision>(), of_kept),
             };

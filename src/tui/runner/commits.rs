@@ -8,8 +8,8 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::Session;
 use crate::effect::{Answer, Refused, WorkTree};
+use crate::gitops::propose::{Commits, NotCommitted, Pushed};
 use crate::model::Event;
-use crate::subjects::release_pin::repository::{Commits, NotCommitted, Pushed};
 use crate::subjects::service::Command;
 
 /// The minimum pause before bowline reads the state of the work tree again.
@@ -79,7 +79,7 @@ pub(super) async fn tell(session: &Session, events: &UnboundedSender<Event>) {
 
 /// Sends the state of the work tree to the model whenever it changes, until the session ends.
 pub(super) fn follow(session: &Arc<Session>, events: &UnboundedSender<Event>) {
-    if session.connection.repository.is_none() {
+    if Commits::of(&session.connection).is_none() {
         return;
     }
     let (session, events) = (Arc::downgrade(session), events.clone());

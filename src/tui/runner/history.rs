@@ -3,13 +3,13 @@
 use super::Session;
 use crate::api::bowline::audit::ContentRef;
 use crate::connect::explain;
-use crate::effect::Place;
+use crate::effect::CellKey;
 use crate::engine::revisions::Revisions;
 use crate::subjects::matrix::named;
 use crate::subjects::release_pin::revisions::{NoSubject, Pinned, Subject};
 
-/// Reads the revisions of a ReleasePin or a workload. The error is a message for the user.
-pub async fn revisions(session: &Session, place: &Place) -> Result<Revisions<Pinned>, String> {
+/// Reads the revisions of a subject, or returns the reason why that is impossible.
+pub async fn revisions(session: &Session, place: &CellKey) -> Result<Revisions<Pinned>, String> {
     let connection = &session.connection;
     if let Some((subject, actions)) = named(&connection.namespace, &place.component) {
         let read = (actions.revisions)(&connection.client, &subject, session.now()).await;

@@ -8,7 +8,7 @@ use kube::{Api, ResourceExt};
 
 use super::Session;
 use crate::api::ReleasePin;
-use crate::connect::{Target, explain};
+use crate::connect::explain;
 use crate::engine::pages::{self, PAGE};
 
 /// Returns the namespaces that the user can switch to: all namespaces of a cluster, or the
@@ -18,12 +18,12 @@ pub(super) async fn namespaces(session: &Session) -> Result<Vec<String>, String>
     let connection = &session.connection;
     let client = connection.client.clone();
     let all = ListParams::default();
-    let found: Result<BTreeSet<String>, kube::Error> = match connection.target {
-        Target::Context { .. } | Target::Pod => {
+    let found: Result<BTreeSet<String>, kube::Error> = match connection.target.is_cluster() {
+        true => {
             let found = pages::all(&Api::<Namespace>::all(client), all, PAGE).await;
             found.map(|found| found.iter().map(ResourceExt::name_any).collect())
         }
-        Target::Embedded { .. } | Target::Repository { .. } => {
+        false => {
             let found = pages::all(&Api::<ReleasePin>::all(client), all, PAGE).await;
             found.map(|found| found.iter().filter_map(ResourceExt::namespace).collect())
         }

@@ -14,8 +14,8 @@ use crate::connect::explain;
 use crate::effect::Record;
 use crate::engine::audit::{self, Finding};
 use crate::engine::pages::{self, PAGE};
+use crate::gitops::verify::verify;
 use crate::subjects::release_pin::kind::live;
-use crate::subjects::release_pin::repository::verify;
 
 /// Reads all audit entries of the namespace, and verifies them against the ReleasePins.
 pub(super) async fn record(session: &Session) -> Result<Box<Record>, String> {
@@ -36,7 +36,7 @@ async fn once(session: &Session) -> Result<Record, String> {
         // In a repository, the git log is the audit trail. It has no hash chain; verification
         // compares each commit message with its commit.
         Some(repository) => {
-            let verifying = tokio::task::spawn_blocking(move || verify(&repository, None));
+            let verifying = tokio::task::spawn_blocking(move || verify(&repository.tree, None));
             let verified = verifying.await.map_err(|error| error.to_string())?;
             verified.map_err(|error| error.to_string())?
         }

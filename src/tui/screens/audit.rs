@@ -18,7 +18,7 @@ use super::{Handled, Screen, describe};
 use crate::action::Action;
 use crate::api::bowline::audit::{AuditEntry, COMPONENT, RELEASE_PIN};
 use crate::api::{labels, names};
-use crate::effect::{Answer, Compared, Comparison, Effect, Object, Place, Record, Ticket};
+use crate::effect::{Answer, CellKey, Compared, Comparison, Effect, Object, Record, Ticket};
 use crate::engine::audit::{self, Finding, Span};
 use crate::engine::world::Source;
 use crate::engine::world::feed::Touched;
@@ -63,8 +63,8 @@ struct Shown {
     /// The component. The screen omits it from release names.
     component: String,
     standing: Standing,
-    /// The cell and the revision to compare; None if the entry is not about a ReleasePin.
-    moved: Option<(Place, i64)>,
+    /// The ReleasePin and the revision to compare, if the entry is about a ReleasePin.
+    moved: Option<(CellKey, i64)>,
 }
 
 /// The result of verifying one entry.
@@ -297,8 +297,8 @@ impl State {
     }
 }
 
-/// Returns the comparison of a revision with the revision before; None for revision 1.
-fn comparison((place, revision): &(Place, i64)) -> Option<Comparison> {
+/// Returns the comparison of a revision with the one before; None for the first revision.
+fn comparison((place, revision): &(CellKey, i64)) -> Option<Comparison> {
     (*revision > 1).then(|| Comparison {
         what: Compared::Revisions {
             place: place.clone(),
@@ -372,11 +372,10 @@ fn rows(record: &Record) -> Vec<Row<Shown>> {
     rows.collect()
 }
 
-/// Returns the cell of an audit entry. None if the entry is not about a ReleasePin, or if its
-/// labels do not match its subject.
-fn place(entry: &AuditEntry) -> Option<Place> {
+/// Returns the cell of an entry about a ReleasePin; None if its labels do not match its subject.
+fn place(entry: &AuditEntry) -> Option<CellKey> {
     let label = |name| entry.labels().get(name);
-    let place = Place::new(label(labels::COMPONENT)?, label(labels::ENVIRONMENT)?);
+    let place = CellKey::new(label(labels::COMPONENT)?, label(labels::ENVIRONMENT)?);
     let name = names::pin(&place.component, &place.environment);
     let subject = &entry.spec.subject;
     (subject.kind == RELEASE_PIN && subject.name == name).then_some(place)

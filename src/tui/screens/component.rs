@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::Handled;
 use super::history::History;
 use crate::action::Action;
-use crate::effect::{Answer, Place, Ticket};
+use crate::effect::{Answer, CellKey, Ticket};
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source};
 use crate::model::{Subject, Turn};
@@ -40,7 +40,7 @@ impl State {
             .or_else(deployed)
             .unwrap_or_default();
         let name = columns.names().get(column).cloned();
-        let place = Place {
+        let place = CellKey {
             component,
             environment: name.unwrap_or_else(|| "".into()),
         };
@@ -98,7 +98,7 @@ impl State {
             return;
         };
         if self.history.place.environment != *environment {
-            let place = Place {
+            let place = CellKey {
                 component: Arc::clone(&self.component.name),
                 environment: Arc::clone(environment),
             };

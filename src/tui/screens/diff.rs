@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use self::rows::{Count, Folds, Row, Rows};
 use super::Handled;
 use crate::action::Action;
-use crate::effect::{Answer, Compare, Compared, Comparison, Effect, Place, Ticket};
+use crate::effect::{Answer, CellKey, Compare, Compared, Comparison, Effect, Ticket};
 use crate::engine::diff::Diff;
 use crate::engine::world::{Key, World};
 use crate::model::{Level, Subject, Turn};
@@ -32,8 +32,8 @@ pub struct State {
     /// The comparison that the screen requested; None if the caller passed a finished one, which
     /// cannot be read again.
     asked: Option<Compared>,
-    /// The cell of the comparison; None if it compares two releases.
-    place: Option<Place>,
+    /// The component and the environment of the comparison; None for two releases.
+    place: Option<CellKey>,
     ticket: Ticket,
     /// Whether the diff includes noise.
     noise: bool,
@@ -123,14 +123,14 @@ impl State {
         state
     }
 
-    /// Opens the screen with a finished comparison.
-    pub fn given(compare: Compare, place: Option<Place>, turn: &mut Turn<'_>) -> Self {
+    /// Shows a finished comparison.
+    pub fn given(compare: Compare, place: Option<CellKey>, turn: &mut Turn<'_>) -> Self {
         let mut state = Self::empty(place, None);
         state.show(compare, turn.size);
         state
     }
 
-    fn empty(place: Option<Place>, asked: Option<Compared>) -> Self {
+    fn empty(place: Option<CellKey>, asked: Option<Compared>) -> Self {
         Self {
             asked,
             place,
@@ -414,10 +414,10 @@ pub fn together<'d>(diffs: impl Iterator<Item = &'d Diff>) -> Diff {
 pub fn of_place(
     world: &World,
     namespace: &str,
-    place: &Place,
+    place: &CellKey,
     now: Timestamp,
 ) -> Result<Compared, String> {
-    let Place {
+    let CellKey {
         component,
         environment,
     } = place;

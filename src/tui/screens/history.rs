@@ -9,7 +9,7 @@ use super::{Handled, Screen, diff};
 use crate::action::Action;
 use crate::api::choreo::rendered::Health;
 use crate::api::openchoreo::release::Verdict;
-use crate::effect::{Answer, Compared, Effect, Place, Ticket};
+use crate::effect::{Answer, CellKey, Compared, Effect, Ticket};
 use crate::engine::revisions::{Revision, Revisions, Row};
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source, World};
@@ -27,8 +27,8 @@ use crate::subjects::service::Command;
 /// The revisions of one ReleasePin or workload, with a cursor and marks.
 #[derive(Debug)]
 pub struct History {
-    /// The cell of the ReleasePin.
-    pub place: Place,
+    /// The component and the environment.
+    pub place: CellKey,
     ticket: Ticket,
     /// The state of the ReleasePin at the time of the last request; None if it did not exist.
     seen: Option<Seen>,
@@ -58,8 +58,8 @@ enum Found {
 }
 
 impl History {
-    /// Creates the list for a cell, and requests its revisions.
-    pub fn open(place: Place, turn: &mut Turn<'_>) -> Self {
+    /// Requests the revisions of a ReleasePin.
+    pub fn open(place: CellKey, turn: &mut Turn<'_>) -> Self {
         let mut history = Self {
             place,
             ticket: 0,
@@ -345,7 +345,7 @@ impl History {
             }
             _ => return Handled::No,
         };
-        let order = planner::Order::Rollback {
+        let order = planner::ActionRequest::Rollback {
             component: self.place.component.to_string(),
             environment: self.place.environment.to_string(),
             to,

@@ -353,13 +353,13 @@ impl State {
             let (component, name) = (component.to_string(), release.key.name.to_string());
             let environment = environment.clone();
             Command::Change(match action {
-                Action::Deploy => planner::Order::Deploy {
+                Action::Deploy => planner::ActionRequest::Deploy {
                     component,
                     environment,
                     release: Some(name),
                     skip_path: false,
                 },
-                _ => planner::Order::Rollback {
+                _ => planner::ActionRequest::Rollback {
                     component,
                     environment,
                     to: Target::Release(name),

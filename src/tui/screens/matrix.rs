@@ -17,7 +17,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::Handled;
 use crate::action::Action;
-use crate::effect::{Answer, Effect, Place, Ticket};
+use crate::effect::{Answer, CellKey, Effect, Ticket};
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source, World};
 use crate::filter::{self, Filter};
@@ -143,10 +143,10 @@ impl State {
         loading.into_iter().chain(parts).collect()
     }
 
-    /// Returns the cell under the cursor; None if there is no row or no column.
-    pub fn place(&self) -> Option<Place> {
+    /// Returns the cell under the cursor.
+    pub fn place(&self) -> Option<CellKey> {
         let roster = self.roster.as_ref()?;
-        Some(Place {
+        Some(CellKey {
             component: roster.selected()?.name.clone(),
             environment: roster.columns().names().get(self.column)?.clone(),
         })
@@ -475,7 +475,7 @@ impl State {
             }
             (_, Some(Recorded::Ran(cell))) => cell.release.to_owned(),
             (_, shown) => {
-                let Place {
+                let CellKey {
                     component,
                     environment,
                 } = place;

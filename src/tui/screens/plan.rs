@@ -29,16 +29,16 @@ use page::Page;
 use super::{Handled, Screen, diff, revisions};
 use crate::action::{Action, Mode};
 use crate::confirm::ConfirmationLine;
-use crate::effect::{Answer, Compare, Effect, Half, Place, Planned, Refused, Ticket};
+use crate::effect::{Answer, CellKey, Compare, Effect, Half, Planned, Refused, Ticket};
 use crate::engine::confirmation::Confirmation;
 use crate::engine::diff::Diff;
 use crate::engine::world::Key;
 use crate::from_keys::{self, Wanted};
+use crate::gitops::propose::Proposal;
 use crate::hints;
 use crate::model::{Level, ScreenRequest, Subject, Turn};
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::planner;
-use crate::subjects::release_pin::repository::Proposal;
 use crate::subjects::service::{Command, Confirmed, PlannedCommand};
 use crate::tasks::{self, Task};
 
@@ -360,7 +360,7 @@ impl State {
             notes: action_plan.notes.clone(),
         };
         let place = self.command.place();
-        let place = place.map(|(component, environment)| Place::new(component, environment));
+        let place = place.map(|(component, environment)| CellKey::new(component, environment));
         let opened = diff::State::given(compare, place, turn);
         turn.open(Screen::Diff(Box::new(opened)));
     }
@@ -400,10 +400,9 @@ impl State {
         true
     }
 
-    /// Returns the cell whose revision the user has to choose, because its last good revision is
-    /// unknown. None if a choice does not help.
-    fn choosing(&self, refused: &Refused, turn: &Turn<'_>) -> Option<Place> {
-        let Command::Change(planner::Order::Rollback {
+    /// Returns the cell whose revision the user has to choose, because no last good revision is known.
+    fn choosing(&self, refused: &Refused, turn: &Turn<'_>) -> Option<CellKey> {
+        let Command::Change(planner::ActionRequest::Rollback {
             component,
             environment,
             to: Target::LastGood,
@@ -416,7 +415,7 @@ impl State {
         let pin = turn.world.pin_of(&key, environment)?;
         // If there is only one revision, the user has nothing to choose.
         let chooses = refused.chooses_revision && pin.generation > 1;
-        chooses.then(|| Place::new(component, environment))
+        chooses.then(|| CellKey::new(component, environment))
     }
 
     /// Returns the reason why the plan cannot be applied, whatever the user types; None if it can.

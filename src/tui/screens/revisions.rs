@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::history::History;
 use super::{Handled, Scene};
 use crate::action::Action;
-use crate::effect::{Answer, Place, Ticket};
+use crate::effect::{Answer, CellKey, Ticket};
 use crate::engine::world::feed::Touched;
 use crate::model::{Subject, Turn};
 use crate::pen::Sheet;
@@ -29,7 +29,7 @@ pub struct State {
 
 impl State {
     /// Opens the revisions of a cell, and requests them.
-    pub fn open(place: Place, turn: &mut Turn<'_>) -> Self {
+    pub fn open(place: CellKey, turn: &mut Turn<'_>) -> Self {
         Self {
             history: History::open(place, turn),
             closed: false,

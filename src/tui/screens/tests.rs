@@ -298,7 +298,7 @@ fn actions_work_on_what_a_list_has_selected() {
     let rollback = still().keys("g p R");
     assert!(matches!(
         ordered(&rollback),
-        Command::Change(planner::Order::Rollback { component, environment, to: Target::LastGood, .. })
+        Command::Change(planner::ActionRequest::Rollback { component, environment, to: Target::LastGood, .. })
             if component == "checkout-service" && environment == "production"
     ));
     let marked = still().keys("g r B");
@@ -310,14 +310,14 @@ fn actions_work_on_what_a_list_has_selected() {
     let deployed = still().keys("g r D");
     assert!(matches!(
         ordered(&deployed),
-        Command::Change(planner::Order::Deploy { environment, release: Some(release), .. })
+        Command::Change(planner::ActionRequest::Deploy { environment, release: Some(release), .. })
             if environment == "development" && release == "checkout-service-v1.2.3"
     ));
     let back = still().keys("g r /").keys("\"v1.2.1\"").keys("enter R");
     let back = back.shows("roll back in which environment?").keys("3");
     assert!(matches!(
         ordered(&back),
-        Command::Change(planner::Order::Rollback { environment, to: Target::Release(release), .. })
+        Command::Change(planner::ActionRequest::Rollback { environment, to: Target::Release(release), .. })
             if environment == "production" && release == "checkout-service-v1.2.1"
     ));
     // With marked rows, an action applies to several components.
@@ -327,7 +327,7 @@ fn actions_work_on_what_a_list_has_selected() {
         .keys("enter * P");
     assert!(matches!(
         ordered(&set),
-        Command::Change(planner::Order::Promote(promote)) if promote.components.len() == 5 && promote.to == "production"
+        Command::Change(planner::ActionRequest::Promote(promote)) if promote.components.len() == 5 && promote.to == "production"
     ));
 }
 
@@ -348,7 +348,7 @@ fn a_list_follows_the_world() {
 
 /// Adds tasks to a model, and an entry to its command log.
 fn with_tasks(mut still: SnapshotTest) -> SnapshotTest {
-    let rollback = Command::Change(planner::Order::Rollback {
+    let rollback = Command::Change(planner::ActionRequest::Rollback {
         component: "checkout-service".into(),
         environment: "production".into(),
         to: Target::LastGood,
@@ -410,7 +410,7 @@ fn tasks_say_how_far_they_are() {
     let undo = tasks().keys("j Z");
     assert!(matches!(
         ordered(&undo),
-        Command::Change(planner::Order::Undo(_))
+        Command::Change(planner::ActionRequest::Undo(_))
     ));
     still().keys("g t").shows("no tasks yet");
 }
@@ -450,7 +450,7 @@ fn help_lists_the_keys_narrows_and_runs() {
     let plan = narrowed.keys("enter");
     assert!(matches!(
         ordered(&plan),
-        Command::Change(planner::Order::Rollback { .. })
+        Command::Change(planner::ActionRequest::Rollback { .. })
     ));
     // A command opens in the command prompt, because it may need arguments.
     still()

@@ -14,7 +14,7 @@ use crate::api::operation::Operation;
 use crate::api::{digest, labels};
 use crate::engine::audit;
 use crate::engine::audit::{
-    OnRelease, Recorder, Severity, Span, Verdict, chains, checkpoint, hash, link, markdown,
+    OnRelease, Recorder, Severity, Span, Verification, chains, checkpoint, hash, link, markdown,
     name_at, of_release, read, sealed, timeline,
 };
 use crate::engine::subject::dynamic;
@@ -28,7 +28,7 @@ fn missing(
     audit::missing(&KIND, &dynamic(pin), newest, recorder)
 }
 
-fn verify(pins: &[ReleasePin], entries: &[AuditEntry]) -> Verdict {
+fn verify(pins: &[ReleasePin], entries: &[AuditEntry]) -> Verification {
     audit::verify(&live(pins), entries)
 }
 
@@ -265,7 +265,7 @@ impl History {
         }
     }
 
-    fn verdict(&self) -> Verdict {
+    fn verdict(&self) -> Verification {
         verdict(&self.pin, self.entries.iter().map(stored).collect())
     }
 }
@@ -274,14 +274,14 @@ fn stored(entry: &AuditEntry) -> Value {
     serde_json::to_value(entry).unwrap()
 }
 
-fn verdict(pin: &ReleasePin, objects: Vec<Value>) -> Verdict {
+fn verdict(pin: &ReleasePin, objects: Vec<Value>) -> Verification {
     let (entries, problems) = read(objects);
     let mut verdict = verify(std::slice::from_ref(pin), &entries);
     verdict.problems.extend(problems);
     verdict
 }
 
-fn names_it(verdict: &Verdict, name: &str) -> bool {
+fn names_it(verdict: &Verification, name: &str) -> bool {
     let named = format!("auditentry/{name}");
     verdict.problems.iter().any(|problem| {
         problem.object == named

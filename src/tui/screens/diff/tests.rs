@@ -275,7 +275,7 @@ fn a_place_is_compared_with_the_one_before_or_with_what_was_good_or_with_what_is
             Err("cart is not deployed in production"),
         ),
     ] {
-        let place = Place::new(component, environment);
+        let place = CellKey::new(component, environment);
         let found = of_place(&world, "shop", &place, now());
         let found = found.map(|compared| compared.command_line());
         assert_eq!(

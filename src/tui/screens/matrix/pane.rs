@@ -264,7 +264,7 @@ fn wrong(cell: &Cell<'_>, pin: &Pin, target_info: &TargetInfo) -> Option<(String
             "Missing: release {} does not exist; the running resources stay.",
             cell.release
         ),
-        (Health::Unknown, ..) if target_info.repository.is_some() && pin.observed.is_none() => {
+        (Health::Unknown, ..) if !target_info.has_controller() && pin.observed.is_none() => {
             "Unknown: a repository has no controller; --context NAME adds the state of its cluster."
                 .to_owned()
         }

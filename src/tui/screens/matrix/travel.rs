@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::State;
 use crate::action::{Action, Mode};
-use crate::effect::{Answer, Compared, Effect, Place, Ticket};
+use crate::effect::{Answer, CellKey, Compared, Effect, Ticket};
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, World};
 use crate::keymap::Keymap;
@@ -88,9 +88,8 @@ impl State {
         true
     }
 
-    /// Returns the matrix at the displayed past time, the cell and component under the cursor, and
-    /// the time in words.
-    fn then<'t>(&'t self, turn: &Turn<'t>) -> Result<(Then<'t>, Place, Key, String), String> {
+    /// Returns the matrix at the displayed past time, the component under the cursor, and the time in words.
+    fn then<'t>(&'t self, turn: &Turn<'t>) -> Result<(Then<'t>, CellKey, Key, String), String> {
         let found = self.travel.as_ref().zip(self.roster.as_ref());
         let ((travel, roster), place) = found
             .zip(self.place())
@@ -135,10 +134,10 @@ impl State {
         Ok(Compared::Releases { from, to })
     }
 
-    /// Returns the cell under the cursor, and its revision at the displayed past time.
-    fn revision_then(&self, turn: &Turn<'_>) -> Result<(Place, i64), String> {
+    /// Returns the cell under the cursor and its revision at the displayed past time.
+    fn revision_then(&self, turn: &Turn<'_>) -> Result<(CellKey, i64), String> {
         let (then, place, component, moment) = self.then(turn)?;
-        let Place {
+        let CellKey {
             component: name,
             environment,
         } = &place;

@@ -6,7 +6,6 @@ use super::travel::Travel;
 use super::{RECENT, State};
 use crate::action::Action;
 use crate::engine::world::{Freshness, Source};
-use crate::model::RepositoryInfo;
 use crate::pen::{Glyphs, Pen, Sheet};
 use crate::roster::{Roster, Seen, Sort};
 use crate::screens::Scene;
@@ -518,19 +517,16 @@ fn nothing(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let target_info = &scene.model.target_info;
     let namespace = &target_info.namespace;
     let aimed = |line: &str| target_info.aimed(line.to_owned());
-    let is_plain = |repository: &&RepositoryInfo| {
-        let work_tree = repository.work_tree.as_ref();
-        work_tree.is_some_and(|work_tree| work_tree.plain)
-    };
+    let is_plain = target_info.work_tree().is_some_and(|found| found.plain);
     let kinds: Vec<&str> = world
         .sources()
         .filter_map(|source| Some(world.kind(source)?.kind.as_str()))
         .collect();
     let words = match world.freshness(Source::RELEASE_PINS) {
-        Freshness::Live if let Some(plain) = target_info.repository.as_ref().filter(is_plain) => vec![
+        Freshness::Live if is_plain => vec![
             format!(
                 "{} has no objects of bowline's kinds: {}",
-                plain.directory,
+                target_info.directory().unwrap_or_default(),
                 kinds.join(", ")
             ),
             "nothing is wrong with the repository: no file mentions openchoreo.dev, core.choreo.dev or bowline.dev yet".to_owned(),

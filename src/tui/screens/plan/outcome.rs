@@ -5,12 +5,12 @@ use jiff::Timestamp;
 use crate::api::bowline::audit::Action;
 use crate::api::openchoreo::release::Verdict;
 use crate::effect::Refused;
-use crate::engine::apply::Applied;
 use crate::engine::plan::Change;
+use crate::engine::publish::Applied;
 use crate::engine::subject::Numbering;
+use crate::gitops::propose::Committed;
 use crate::subjects::release_pin::collect::Collected;
 use crate::subjects::release_pin::marking::Marked;
-use crate::subjects::release_pin::repository::Committed;
 use crate::subjects::service::{self, PlannedCommand};
 use crate::tasks::{self, Logged, Rolling, Task};
 

@@ -263,7 +263,7 @@ fn a_task_shows_the_outcome_of_its_own_revision() {
     let mut still = still.answer(|_| {
         Answer::Applied(Ok(service::Outcome::Changed {
             created: None,
-            results: vec![Ok(crate::engine::apply::Applied::Done(3))],
+            results: vec![Ok(crate::engine::publish::Applied::Done(3))],
         }))
     });
     let since = "2026-11-17T14:00:01Z";

@@ -1,12 +1,9 @@
-//! Applies a plan. For each change: reads its facts again, places its claims, publishes the subject by
-//! compare-and-swap, and writes the audit entry.
+//! Publishes a plan on a server: reads its facts again, places its claims, writes each subject by compare-and-swap,
+//! and writes the audit entry.
 //!
 //! No change is made twice, and a change that was made is never reported as failed. If a fact has changed,
 //! `apply` writes nothing and returns an error with that fact and the author of the change. A concurrent
 //! write of the subject's status changes no fact.
-
-mod facts;
-mod publish;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,15 +11,15 @@ use jiff::Timestamp;
 use kube::Client;
 use kube::api::{Api, DynamicObject};
 
-use super::audit::AuditWriter;
-use super::claim::{ClaimError, Claims};
-use super::plan::{Change, Plan};
-use super::repeat::ATTEMPTS;
-use super::subject::Kind;
-use super::whoami::Clock;
+use super::facts::Now;
+use super::swap::{Swap, Swapped};
 use crate::connect::explain;
-use facts::Now;
-use publish::{Publication, Published};
+use crate::engine::audit::AuditWriter;
+use crate::engine::claim::{ClaimError, Claims};
+use crate::engine::plan::{Change, Plan};
+use crate::engine::repeat::ATTEMPTS;
+use crate::engine::subject::Kind;
+use crate::engine::whoami::Clock;
 
 /// The result of a change that was made or was not needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,7 +109,7 @@ pub async fn apply(
         return Ok(Applied::Unchanged);
     }
     let resource = (change.subject.kind.resource)();
-    let publication = Publication {
+    let swap = Swap {
         api: Api::namespaced_with(client.clone(), namespace, &resource),
         audit: AuditWriter::for_kind(client, namespace, change.subject.kind, at).await?,
         plan,
@@ -121,17 +118,15 @@ pub async fn apply(
     };
     if now.has_moved(change) {
         // If a retry runs the same plan, the first run may have made this change.
-        let published = publication
-            .settle(now.object(change).cloned(), false)
-            .await?;
-        return Ok(recorded(&publication, published).await);
+        let swapped = swap.settle(now.object(change).cloned(), false).await?;
+        return Ok(recorded(&swap, swapped).await);
     }
     if let Some(what) = now.broken(change, at) {
         return Err(ApplyError::Stale { what });
     }
     let mut claims = Claims::place(client, &plan.operation, &change.claims, clock()).await?;
-    let published = publication.publish(&mut claims, clock).await?;
-    Ok(recorded(&publication, published).await)
+    let swapped = swap.write(&mut claims, clock).await?;
+    Ok(recorded(&swap, swapped).await)
 }
 
 /// Makes the changes of a plan, one after the other. Each change has its own result.
@@ -194,9 +189,8 @@ async fn check(
     Ok(plan.changes.iter().map(broken).collect())
 }
 
-/// Describes the facts of a plan that are no longer true, at most one per change. For a plan that is
-/// published as a commit.
-pub async fn broken(
+/// Describes the changed facts of a plan, at most one per change.
+pub(super) async fn broken(
     client: &Client,
     plan: &Plan,
     clock: Clock<'_>,
@@ -219,15 +213,15 @@ async fn complete(client: &Client, kind: &'static Kind, object: &DynamicObject, 
 }
 
 /// Writes the audit entry of a published change, and returns the result.
-async fn recorded(publication: &Publication<'_>, published: Published) -> Applied {
-    let (audit, kind) = (&publication.audit, publication.change.subject.kind);
+async fn recorded(swap: &Swap<'_>, swapped: Swapped) -> Applied {
+    let (audit, kind) = (&swap.audit, swap.change.subject.kind);
     let number = |object: &DynamicObject| kind.number(object).unwrap_or_default();
-    match published {
-        Published::Ours(object) => match audit.record(kind, &object).await {
+    match swapped {
+        Swapped::Ours(object) => match audit.record(kind, &object).await {
             Ok(_) => Applied::Done(number(&object)),
             Err(error) => Applied::Unrecorded(number(&object), explain(&error)),
         },
-        Published::Overwritten { ours, by, object } => {
+        Swapped::Overwritten { ours, by, object } => {
             let mut written = audit.record(kind, &ours).await;
             if let (Ok(_), Some(object)) = (&written, &object) {
                 written = audit.record(kind, object).await;

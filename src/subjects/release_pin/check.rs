@@ -1,23 +1,27 @@
-//! Checks the files of a repository, and the changes since a base commit.
+//! Checks a repository: its files, and the ReleasePins in a change of it.
 //!
 //! For pull requests: a manual edit must follow the same rules as an action of bowline.
 
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use kube::Client;
+use serde_json::Value;
 
-use super::content::{self, Content};
-use super::propose::{PINS, RELEASES};
-use crate::api::bowline::audit::Action;
+use super::preview::{PreviewError, Stage, objects};
+use super::rows::Pin;
+use super::rules::Refusal;
+use crate::api::bowline::audit::ContentRef;
 use crate::api::hold::Hold;
 use crate::api::openchoreo::pin::ReleasePinSpec;
 use crate::api::openchoreo::release::Verdict;
-use crate::connect::Repository;
+use crate::engine::diff;
+use crate::engine::world::feed::Feed;
 use crate::engine::world::{Key, World};
 use crate::git::GitError;
-use crate::gitops::tree::{Change, LeftOutPin, Noted, Trailers, between, logged};
-use crate::subjects::release_pin::rows::Pin;
-use crate::subjects::release_pin::rules::Refusal;
+use crate::gitops::check::{self, BaseError, Content, EditedPin};
+use crate::gitops::tree::{PINS, Tree};
+use crate::resolve::git::Git;
 
 /// A change of a ReleasePin since the base commit.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +36,9 @@ pub struct Promotion {
     pub to: Option<String>,
     /// One text per hold that was placed, removed or edited.
     pub holds: Vec<String>,
+    /// The diff of the rendered objects in the environment; empty if there is none, or if the release cannot be
+    /// rendered.
+    pub diff: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,24 +52,99 @@ pub struct Checked {
     pub promotions: Vec<Promotion>,
 }
 
-/// Checks the files. If there is a base commit, also checks the changes since that commit.
-pub fn check(
-    repository: &Repository,
+/// The reason why a repository cannot be checked.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckError {
+    /// The base is not possible.
+    #[error(transparent)]
+    Base(#[from] BaseError),
+    /// Git failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// A request failed.
+    #[error(transparent)]
+    Target(#[from] kube::Error),
+    /// The effect of a promotion cannot be shown.
+    #[error(transparent)]
+    Preview(#[from] PreviewError),
+}
+
+/// The inputs of a check.
+pub struct Check<'a> {
+    /// The files.
+    pub tree: &'a Tree,
+    /// The client that serves the objects of the files.
+    pub client: &'a Client,
+    /// The read model of all namespaces.
+    pub feed: &'a Feed,
+    /// The reader of git references.
+    pub git: &'a Git,
+}
+
+impl Check<'_> {
+    /// Checks the files. With a base, also checks the changes since the merge base of the base and HEAD, and renders
+    /// them.
+    pub async fn run(&self, base: Option<&str>, now: Timestamp) -> Result<Checked, CheckError> {
+        let base = base.map(|base| check::merge_base(self.tree.work(), base));
+        let base = base.transpose()?;
+        let content = Content::fetch(self.client).await?;
+        let (mut checked, mut others) = {
+            let world = self.feed.world();
+            let checked = find(self.tree, &world, &content, base.as_deref(), now)?;
+            (checked, pins(&world, now))
+        };
+        let mut promotions = std::mem::take(&mut checked.promotions);
+        // A change of settings or environments can break a ReleasePin that did not change. So the other ReleasePins
+        // are rendered too.
+        let moved: BTreeSet<&Key> = promotions.iter().map(|promotion| &promotion.pin).collect();
+        others.retain(|pin| !moved.contains(&pin.pin));
+        let all = promotions.iter().chain(&others);
+        let namespaces: BTreeSet<String> = all.map(|pin| pin.pin.namespace.to_string()).collect();
+        for namespace in &namespaces {
+            let stage = Stage::new(self.client, namespace, self.git);
+            let is_here = |pin: &Promotion| *pin.pin.namespace == **namespace;
+            for promotion in promotions.iter_mut().filter(|pin| is_here(pin)) {
+                promotion.diff = rendered_diff(promotion, &stage, &mut checked).await?;
+            }
+            for pin in others.iter().filter(|pin| is_here(pin)) {
+                fits(pin, &stage, &mut checked).await?;
+            }
+        }
+        checked.promotions = promotions;
+        checked.problems.dedup();
+        Ok(checked)
+    }
+}
+
+/// Finds errors in the files, and with a base commit the promotions since that commit.
+fn find(
+    tree: &Tree,
     world: &World,
     content: &Content,
     base: Option<&str>,
     now: Timestamp,
 ) -> Result<Checked, GitError> {
-    let tree = &repository.tree;
-    let mut checked = Checked::default();
-    let problems = tree.problems().into_iter();
-    checked
-        .problems
-        .extend(problems.map(|problem| problem.what));
-    if let Some(pending) = tree.work().pending()? {
-        let problem = format!("{pending}; {}", pending.hint());
-        checked.problems.push(problem);
+    let mut checked = Checked {
+        problems: check::problems(tree)?,
+        ..Checked::default()
+    };
+    names(tree, world, &mut checked.problems);
+    let (faults, warnings) = check::faults(tree, content);
+    checked.problems.extend(faults);
+    checked.warnings.extend(warnings);
+    if let Some(base) = base {
+        let changes = check::changes_since(tree, base)?;
+        checked.problems.extend(changes.problems);
+        checked.refused.extend(changes.refused);
+        for pin in changes.pins {
+            promotion(world, pin, now, &mut checked);
+        }
     }
+    Ok(checked)
+}
+
+/// Finds ReleasePins that name objects that do not exist.
+fn names(tree: &Tree, world: &World, problems: &mut Vec<String>) {
     let components = tree.places("openchoreo.dev/components");
     let pins = tree.places(PINS);
     let left_out = tree.left_out_releases();
@@ -71,7 +153,7 @@ pub fn check(
             continue;
         };
         let mut wrong = |what: String| {
-            checked.problems.push(format!("{place}: {what}"));
+            problems.push(format!("{place}: {what}"));
         };
         for release in pin.named_releases() {
             match world.release(&Key::new(namespace, release)) {
@@ -107,92 +189,94 @@ pub fn check(
             ));
         }
     }
-    let (faults, warnings) = content::faults(content);
-    let faults = faults.iter().map(|fault| fault.told(tree));
-    checked.problems.extend(faults);
-    checked.warnings.extend(warnings);
-    if let Some(base) = base {
-        let changes = between(tree, base)?;
-        checked.problems.extend(changes.unread);
-        for ((namespace, name), sides) in changes.releases {
-            if let (Some(_), Some(_)) = sides
-                && let Some(place) = tree.place(RELEASES, &namespace, &name)
-            {
-                checked.problems.push(format!(
-                    "{place}: release {name} was edited, but a release never changes; restore the file and create another release"
-                ));
-            }
-        }
-        for ((namespace, name), (before, after)) in changes.marks {
-            let stays = tree.place(RELEASES, &namespace, &name).is_some();
-            if let Some(why) = unmarked(&name, before.as_ref(), after.as_ref()).filter(|_| stays) {
-                checked.refused.push(why);
-            }
-        }
-        let is_held = |spec: &Option<ReleasePinSpec>| {
-            spec.as_ref().is_some_and(|spec| !spec.holds.is_empty())
-        };
-        let undone = match changes.pins.values().any(|(before, _)| is_held(before)) {
-            true => undone_rollbacks(repository, base)?,
-            false => Vec::new(),
-        };
-        let unread = tree.left_out_pins();
-        for ((namespace, name), (before, after)) in changes.pins {
-            // The ReleasePin is in a file that cannot be parsed, so it is not removed; another problem names
-            // that file.
-            let is_unread = |pin: &LeftOutPin| pin.namespace == namespace && pin.name == name;
-            if after.is_none() && unread.iter().any(is_unread) {
-                continue;
-            }
-            let key = Key::new(&namespace, &name);
-            let is_reverted = |change: &&Change| {
-                (&change.before, Some(&change.after)) == (&after, before.as_ref())
-                    && (&*change.namespace, &*change.name) == (&*namespace, &*name)
-            };
-            let reverts = after.is_some() && undone.iter().find(is_reverted).is_some();
-            promotion(world, key, before, after, reverts, now, &mut checked);
-        }
-    }
-    Ok(checked)
 }
 
-/// Lists the changes that revert a rollback, from the trailers of the commits since the base commit.
-fn undone_rollbacks(repository: &Repository, base: &str) -> Result<Vec<Change>, GitError> {
-    let tree = &repository.tree;
-    let work = tree.work();
-    let mut undone: BTreeSet<(String, String)> = BTreeSet::new();
-    for commit in work.log("HEAD", Some(base))? {
-        let said = Trailers::read(&commit).into_iter();
-        let said = said.filter(|said| is_action(said, Action::Undo));
-        undone.extend(said.filter_map(|said| Some((said.component?, said.environment?))));
-    }
-    if undone.is_empty() {
-        return Ok(Vec::new());
-    }
-    let log = logged(tree, work, &BTreeSet::new())?;
-    let rollbacks = log.changes.into_iter().filter(|change| {
-        let spec = &change.after;
-        let said = Trailers::of(&change.commit, spec);
-        let pin = (spec.component.clone(), spec.environment.clone());
-        said.is_some_and(|said| is_action(&said, Action::Rollback)) && undone.contains(&pin)
-    });
-    Ok(rollbacks.collect())
+/// Returns a promotion with the effective release of every ReleasePin, sorted by component.
+fn pins(world: &World, now: Timestamp) -> Vec<Promotion> {
+    let mut components: Vec<_> = world.components().cloned().collect();
+    components.sort();
+    let pins = components
+        .iter()
+        .flat_map(|component| world.pins_of(component));
+    let promotion = |pin: &Pin| Promotion {
+        pin: pin.key.clone(),
+        component: pin.component.to_string(),
+        environment: pin.environment.to_string(),
+        from: None,
+        to: Some(pin.effective_release(now).to_owned()),
+        holds: Vec::new(),
+        diff: String::new(),
+    };
+    pins.map(promotion).collect()
 }
 
-fn is_action(said: &Trailers, action: Action) -> bool {
-    said.action == Some(format!("{action:?}"))
-}
-
-/// Returns the error if a change removes the bad mark of a release, or replaces it with a good mark without a
-/// note.
-fn unmarked(release: &str, before: Option<&Noted>, after: Option<&Noted>) -> Option<String> {
-    let was_bad = before.is_some_and(|mark| mark.verdict == Verdict::Bad);
-    let is_explained = |mark: &Noted| mark.verdict == Verdict::Bad || !mark.note.trim().is_empty();
-    (was_bad && !after.is_some_and(is_explained)).then(|| {
-        format!(
-            "release {release} loses its bad mark without a reason; bowline mark good {release} --reason TEXT records the reason"
-        )
+/// Renders a promotion, and returns its diff of the rendered objects.
+async fn rendered_diff(
+    promotion: &Promotion,
+    stage: &Stage<'_>,
+    checked: &mut Checked,
+) -> Result<String, PreviewError> {
+    let Some(after) = fits(promotion, stage, checked).await? else {
+        return Ok(String::new());
+    };
+    let before = match &promotion.from {
+        None => Vec::new(),
+        Some(from) => {
+            let identity = ContentRef::named(from);
+            let (component, environment) = (&promotion.component, &promotion.environment);
+            let rendered = stage
+                .rendered(component, environment, &identity, &mut Vec::new())
+                .await;
+            // If the old release cannot be rendered, this does not forbid a promotion to another release.
+            rendered
+                .map(|rendered| objects(&rendered))
+                .unwrap_or_default()
+        }
+    };
+    let diff = diff::diff(&before, &after, &diff::Options::default());
+    // A change that touches only holds does not change the rendered objects.
+    let is_hold_only = diff.is_empty() && !promotion.holds.is_empty();
+    Ok(match is_hold_only {
+        true => String::new(),
+        false => diff.text(),
     })
+}
+
+/// Renders the release of a promotion. None if the promotion has no release, or if the release cannot be
+/// rendered; then the report has the reason.
+async fn fits(
+    promotion: &Promotion,
+    stage: &Stage<'_>,
+    checked: &mut Checked,
+) -> Result<Option<Vec<Value>>, PreviewError> {
+    let Some(to) = &promotion.to else {
+        return Ok(None);
+    };
+    let identity = ContentRef::named(to);
+    let (component, environment) = (&promotion.component, &promotion.environment);
+    let rendered = stage
+        .rendered(component, environment, &identity, &mut checked.warnings)
+        .await;
+    match rendered {
+        Ok(rendered) => Ok(Some(objects(&rendered))),
+        Err(error @ (PreviewError::DoesNotFit { .. } | PreviewError::OfAnother { .. })) => {
+            checked.refused.push(error.to_string());
+            Ok(None)
+        }
+        // Another check reports a missing object, and a failed fetch is no error in the files. So this is
+        // only a warning.
+        Err(error @ (PreviewError::Unresolved { .. } | PreviewError::Body(_))) => {
+            checked.warnings.push(format!("not rendered: {error}"));
+            Ok(None)
+        }
+        Err(PreviewError::Catalog(error)) => {
+            checked
+                .problems
+                .push(format!("{component} in {environment}: {error}"));
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// A ReleasePin before and after a change of the files.
@@ -245,15 +329,14 @@ impl<'p> Touched<'p> {
 
 /// Checks one change by the rules for promotions. A change that exactly reverts a rollback needs no path and
 /// may remove the hold of the rollback.
-fn promotion(
-    world: &World,
-    pin: Key,
-    before: Option<ReleasePinSpec>,
-    after: Option<ReleasePinSpec>,
-    reverts: bool,
-    now: Timestamp,
-    checked: &mut Checked,
-) {
+fn promotion(world: &World, edited: EditedPin, now: Timestamp, checked: &mut Checked) {
+    let pin = Key::new(&edited.namespace, &edited.name);
+    let EditedPin {
+        before,
+        after,
+        reverts_rollback: reverts,
+        ..
+    } = edited;
     let Some(place) = after.as_ref().or(before.as_ref()) else {
         return;
     };
@@ -319,6 +402,7 @@ fn promotion(
         from,
         to,
         holds: changed_holds(&of(&before), &of(&after)),
+        diff: String::new(),
     });
 }
 
@@ -451,31 +535,6 @@ mod tests {
                 lifted.as_str(),
             );
             assert_eq!(found, expected, "{before:?} {after:?}");
-        }
-    }
-
-    #[test]
-    fn a_bad_mark_is_replaced_with_a_note_and_not_removed() {
-        let mark = |verdict, note: &str| Noted {
-            verdict,
-            note: note.to_owned(),
-        };
-        let (bad, good) = (mark(Verdict::Bad, "leaks"), mark(Verdict::Good, "mended"));
-        let (unreadable, silent) = (mark(Verdict::Bad, ""), mark(Verdict::Good, " "));
-        for (before, after, refused) in [
-            (Some(&bad), None, true),
-            (Some(&bad), Some(&good), false),
-            (Some(&bad), Some(&silent), true),
-            (Some(&bad), Some(&unreadable), false),
-            (Some(&unreadable), None, true),
-            (Some(&unreadable), Some(&silent), true),
-            (Some(&good), None, false),
-            (Some(&good), Some(&silent), false),
-            (None, Some(&bad), false),
-            (None, Some(&silent), false),
-        ] {
-            let found = unmarked("cart-1", before, after);
-            assert_eq!(found.is_some(), refused, "{before:?} {after:?}");
         }
     }
 }

@@ -7,14 +7,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::NotCommitted;
-use super::propose::{PINS, RELEASES};
-use crate::engine::plan::Plan;
-use crate::engine::world::Key;
-use crate::git::WorkTree;
-use crate::gitops::tree::{CommittedPin, EditsError, Tree, committed_pins, objects};
-use crate::subjects::release_pin::actions::gc::Candidate;
-use crate::subjects::release_pin::facts::{self, PinFact};
+use super::tree::{CommittedPin, EditsError, Tree, committed_pins, objects};
+use crate::git::{GitError, WorkTree};
 use crate::text;
 
 /// The objects that the branch of a commit must contain, and the releases that no ReleasePin on the branch
@@ -115,27 +109,17 @@ impl BrokenFact {
 }
 
 impl CommitFacts {
-    /// Returns the facts of a plan: the source ReleasePins of promotions, the releases that the changes name,
-    /// and the ReleasePins that already have the desired state.
-    pub(super) fn of_plan(tree: &Tree, plan: &Plan) -> Result<Self, EditsError> {
-        let mut objects: BTreeSet<(&str, &Key)> = BTreeSet::new();
-        for change in &plan.changes {
-            if change.unchanged {
-                objects.insert((PINS, change.key()));
-                continue;
-            }
-            for fact in facts::of(change) {
-                match fact {
-                    PinFact::Source { key, .. } => objects.insert((PINS, key)),
-                    PinFact::Release { key, .. } => objects.insert((RELEASES, key)),
-                    _ => false,
-                };
-            }
-        }
+    /// Returns the facts of a commit that depends on objects as they are in the files on disk. Each object is its
+    /// resource, as `{group}/{plural}`, its namespace and its name. An object without a file is no fact: the same
+    /// commit creates it.
+    pub fn of_objects<'o>(
+        tree: &Tree,
+        objects: impl IntoIterator<Item = (String, &'o str, &'o str)>,
+    ) -> Result<Self, EditsError> {
+        let objects: BTreeSet<(String, &str, &str)> = objects.into_iter().collect();
         let mut said = Vec::new();
-        for (resource, key) in objects {
-            // If the commit itself creates the release, there is no file yet.
-            if let Some(place) = tree.place(resource, &key.namespace, &key.name) {
+        for (resource, namespace, name) in objects {
+            if let Some(place) = tree.place(&resource, namespace, name) {
                 let document = tree.document(&place)?;
                 said.push((place.path, document));
             }
@@ -147,21 +131,22 @@ impl CommitFacts {
         })
     }
 
-    /// Returns the facts of a gc plan: no ReleasePin names a release that the commit removes.
-    pub(super) fn of_collection(tree: &Tree, going: &[&Candidate]) -> Self {
-        let going = going.iter().map(|found| &found.key);
+    /// Returns the facts of a commit that removes releases, each with its namespace and name: no ReleasePin names
+    /// one of them.
+    pub fn of_removal(tree: &Tree, releases: BTreeSet<(String, String)>) -> Self {
         Self {
-            unnamed: going
-                .map(|key| (key.namespace.to_string(), key.name.to_string()))
-                .collect(),
+            unnamed: releases,
             namespace: tree.namespace(),
             ..Self::default()
         }
     }
 
-    /// Returns an error if the branch does not contain a fact. If `branch` is None, checks the current
-    /// branch.
-    pub(super) fn check(&self, work: &WorkTree, branch: Option<&str>) -> Result<(), NotCommitted> {
+    /// Returns the first fact that the branch, or by default the current branch, lacks.
+    pub(super) fn broken(
+        &self,
+        work: &WorkTree,
+        branch: Option<&str>,
+    ) -> Result<Option<BrokenFact>, GitError> {
         let other = match branch {
             Some(branch) => work.commit_of(&format!("refs/heads/{branch}"))?,
             None => None,
@@ -183,38 +168,34 @@ impl CommitFacts {
                 continue;
             }
             let (what, path) = (name(wanted), path.clone());
-            return Err(match branch {
+            return Ok(Some(match branch {
                 None => BrokenFact::Uncommitted { what, path },
                 Some(branch) => BrokenFact::Elsewhere {
                     what,
                     path,
                     branch: branch.to_owned(),
                 },
-            }
-            .into());
+            }));
         }
         if self.unnamed.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         // Files on disk can differ from the commit without a notice by git, so the check reads the commit.
         let Some(base) = work.commit_of(base)? else {
-            return Ok(());
+            return Ok(None);
         };
         let committed = committed_pins(work, &base)?;
         let branch = branch.map(str::to_owned);
         let mut pins = committed.pins.iter();
         if let Some((pin, release)) = pins.find_map(|pin| self.named(pin)) {
-            return Err(BrokenFact::Named {
+            return Ok(Some(BrokenFact::Named {
                 pin,
                 release,
                 branch,
-            }
-            .into());
+            }));
         }
-        match committed.unread.into_iter().next() {
-            Some(path) => Err(BrokenFact::Unread { path, branch }.into()),
-            None => Ok(()),
-        }
+        let unread = committed.unread.into_iter().next();
+        Ok(unread.map(|path| BrokenFact::Unread { path, branch }))
     }
 
     /// If a ReleasePin names a release that the commit removes, returns the names of both.

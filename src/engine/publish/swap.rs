@@ -14,7 +14,7 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use super::facts::changed;
-use super::{ApplyError, Clock};
+use super::server::ApplyError;
 use crate::api::hold::Hold;
 use crate::api::labels;
 use crate::api::operation::{self, Operation};
@@ -23,9 +23,10 @@ use crate::engine::claim::Claims;
 use crate::engine::plan::{Change, Plan};
 use crate::engine::repeat::{ATTEMPTS, is_ambiguous, pause};
 use crate::engine::subject::Numbering;
+use crate::engine::whoami::Clock;
 
-/// One change of a plan while it is being published.
-pub(super) struct Publication<'a> {
+/// One change that is being written.
+pub(super) struct Swap<'a> {
     pub(super) api: Api<DynamicObject>,
     pub(super) audit: AuditWriter,
     pub(super) plan: &'a Plan,
@@ -34,8 +35,8 @@ pub(super) struct Publication<'a> {
     pub(super) at: Timestamp,
 }
 
-/// The state of the subject after this plan's change was made.
-pub(super) enum Published {
+/// A change that was written.
+pub(super) enum Swapped {
     /// The change is the newest one of the subject.
     Ours(Box<DynamicObject>),
     /// Somebody else changed the subject after this plan's change.
@@ -51,7 +52,7 @@ pub(super) enum Published {
 
 /// The result of one attempt to write.
 enum Step {
-    Done(Published),
+    Done(Swapped),
     /// The subject changed between the read and the write. The next attempt reads it again.
     Again,
     /// The server did not answer the read of the subject.
@@ -60,13 +61,13 @@ enum Step {
     Unanswered(kube::Error),
 }
 
-impl Publication<'_> {
+impl Swap<'_> {
     /// Writes the change exactly once. Retries until the result is known, at most [`ATTEMPTS`] times.
-    pub(super) async fn publish(
+    pub(super) async fn write(
         &self,
         claims: &mut Claims<'_>,
         clock: Clock<'_>,
-    ) -> Result<Published, ApplyError> {
+    ) -> Result<Swapped, ApplyError> {
         let (mut refused, mut doubt, mut last) = (None, false, None);
         for attempt in 1..=ATTEMPTS {
             let step = self.attempt(&mut refused, doubt, claims, clock).await;
@@ -154,7 +155,7 @@ impl Publication<'_> {
             }
         };
         match written {
-            Ok(object) => Ok(Step::Done(Published::Ours(Box::new(object)))),
+            Ok(object) => Ok(Step::Done(Swapped::Ours(Box::new(object)))),
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(Step::Again),
             Err(error) if is_ambiguous(&error) => Ok(Step::Unanswered(error)),
             Err(error) => Err(error.into()),
@@ -175,11 +176,11 @@ impl Publication<'_> {
         &self,
         known: Option<DynamicObject>,
         doubt: bool,
-    ) -> Result<Published, ApplyError> {
+    ) -> Result<Swapped, ApplyError> {
         if let Some(object) = &known
             && self.is_ours(&known)
         {
-            return Ok(Published::Ours(Box::new(object.clone())));
+            return Ok(Swapped::Ours(Box::new(object.clone())));
         }
         let what = changed(self.change, known.as_ref(), self.at);
         let (kind, revision) = (self.change.subject.kind, self.change.revision());
@@ -200,7 +201,7 @@ impl Publication<'_> {
             entry.spec.operation.as_deref() == Some(self.plan.operation.as_str())
         });
         if is_left || is_recorded {
-            return Ok(Published::Overwritten {
+            return Ok(Swapped::Overwritten {
                 ours: Box::new(self.as_made(uid, left)),
                 by: what,
                 object: known.map(Box::new),

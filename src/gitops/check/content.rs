@@ -57,7 +57,7 @@ where
 
 /// An error in an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
+struct Fault {
     /// The object: `{group}/{plural}`, namespace, name.
     object: (String, String, String),
     what: String,
@@ -74,7 +74,7 @@ impl Fault {
     }
 
     /// Returns the error as text, with the file and the line of the object.
-    pub(super) fn told(&self, tree: &Tree) -> String {
+    fn told(&self, tree: &Tree) -> String {
         let (resource, namespace, name) = &self.object;
         match tree.place(resource, namespace, name) {
             Some(place) => format!("{place}: {}", self.what),
@@ -106,8 +106,16 @@ impl Names {
     }
 }
 
-/// Returns the errors and the warnings about the objects of a repository.
-pub(super) fn faults(content: &Content) -> (Vec<Fault>, Vec<String>) {
+/// Finds errors, with the file and line of the object, and warnings.
+pub fn faults(tree: &Tree, content: &Content) -> (Vec<String>, Vec<String>) {
+    let (found, warnings) = all_faults(content);
+    (
+        found.iter().map(|fault| fault.told(tree)).collect(),
+        warnings,
+    )
+}
+
+fn all_faults(content: &Content) -> (Vec<Fault>, Vec<String>) {
     let mut found = Vec::new();
     let mut warnings = BTreeSet::new();
     labels_of_pins(content, &mut found);
@@ -348,7 +356,7 @@ mod tests {
 
     #[test]
     fn what_would_fail_in_a_cluster_is_a_fault() {
-        let (found, warnings) = faults(&shop());
+        let (found, warnings) = all_faults(&shop());
         assert!(
             found.is_empty() && warnings.is_empty(),
             "{found:?} {warnings:?}"
@@ -461,7 +469,7 @@ mod tests {
         for (spoil, expected) in cases {
             let mut shop = shop();
             spoil(&mut shop);
-            let (found, _) = faults(&shop);
+            let (found, _) = all_faults(&shop);
             let found: Vec<&str> = found.iter().map(|fault| fault.what.as_str()).collect();
             let same = found.len() == expected.len()
                 && found
@@ -480,7 +488,7 @@ mod tests {
             types: Vec::new(),
             ..shop()
         };
-        let (found, warnings) = faults(&shop);
+        let (found, warnings) = all_faults(&shop);
         assert_eq!(found, []);
         assert_eq!(warnings, ["namespace shop has no DataPlane"]);
     }

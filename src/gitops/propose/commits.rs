@@ -2,29 +2,18 @@
 //!
 //! This module does not ask the user or print; it returns notes for the user.
 
-use std::collections::BTreeSet;
-
-use kube::api::{Api, ListParams};
-use kube::{Client, ResourceExt};
-
-use super::{BrokenFact, Collected, Proposal, ProposeError, propose};
-use crate::api::ReleasePin;
+use super::{Proposal, ProposeError};
 use crate::connect::{Connection, Repository};
-use crate::engine::apply;
-use crate::engine::pages;
-use crate::engine::whoami::Clock;
 use crate::git::commit::{CommitError, Made};
 use crate::git::push::PushError;
 use crate::git::{GitError, Pending, WorkTree, check_branch_name};
+use crate::gitops::facts::BrokenFact;
 use crate::gitops::tree::TreeError;
-use crate::subjects::release_pin::planner::ActionPlan;
 use crate::text;
 
 /// Commits to the repository of a connection, with the options of the connection.
 pub struct Commits<'a> {
     pub repository: &'a Repository,
-    /// The client that serves the objects in the files.
-    client: &'a Client,
     readonly: Option<&'a str>,
 }
 
@@ -126,21 +115,6 @@ pub enum NotCommitted {
     Interrupted(String),
 }
 
-/// Describes a ReleasePin that names a release which gc would delete; None if no ReleasePin does.
-fn named(pins: &[ReleasePin], collected: &Collected<'_>) -> Option<String> {
-    let going = collected.going.iter().map(|found| &found.key);
-    let going: BTreeSet<(&str, &str)> = going.map(|key| (&*key.namespace, &*key.name)).collect();
-    pins.iter().find_map(|pin| {
-        let namespace = pin.metadata.namespace.as_deref().unwrap_or_default();
-        let mut named = pin.spec.named_releases();
-        let release = named.find(|release| going.contains(&(namespace, release)))?;
-        let pin = pin.name_any();
-        Some(format!(
-            "{pin} names {release} now; it changed after the plan was made"
-        ))
-    })
-}
-
 fn noun(commits: u64) -> &'static str {
     if commits == 1 { "commit" } else { "commits" }
 }
@@ -196,7 +170,6 @@ impl<'a> Commits<'a> {
     pub fn of(connection: &'a Connection) -> Option<Self> {
         Some(Self {
             repository: connection.repository.as_ref()?,
-            client: &connection.client,
             readonly: connection.readonly.as_deref(),
         })
     }
@@ -306,38 +279,12 @@ impl<'a> Commits<'a> {
             if !own.edits.is_empty() {
                 work.admits(&own.wanted(branch))?;
             }
-            own.facts.check(work, branch)
+            match own.facts.broken(work, branch)? {
+                Some(broken) => Err(broken.into()),
+                None => Ok(()),
+            }
         })
         .await
-    }
-
-    /// Reads the files again. Returns an error if a fact of the plan is no longer true.
-    pub async fn check_facts(
-        &self,
-        action_plan: &ActionPlan,
-        clock: Clock<'_>,
-    ) -> Result<(), NotCommitted> {
-        self.repository.sync().await?;
-        if action_plan.unmade().is_some() {
-            return Ok(());
-        }
-        let broken = apply::broken(self.client, &action_plan.plan, clock).await?;
-        match broken.into_iter().next() {
-            Some(what) => Err(NotCommitted::Stale(what)),
-            None => Ok(()),
-        }
-    }
-
-    /// Commits the deletions of a gc plan. Fails if a ReleasePin now names one of the releases.
-    pub async fn collection(&self, collected: &Collected<'_>) -> Result<Committed, NotCommitted> {
-        self.repository.sync().await?;
-        propose::all_is_read(&self.repository.tree)?;
-        let pins: Api<ReleasePin> = Api::all(self.client.clone());
-        let pins = pages::all(&pins, ListParams::default(), pages::PAGE).await?;
-        if let Some(what) = named(&pins, collected) {
-            return Err(NotCommitted::Stale(what));
-        }
-        self.commit(&collected.proposal).await
     }
 
     /// Commits a proposal and reads the files again. Pushes the branch if the user asked for it.
@@ -347,7 +294,9 @@ impl<'a> Commits<'a> {
         let (made, interrupted) = self
             .with_git(move |work| {
                 let (turn, interrupted) = work.turn()?;
-                own.facts.check(work, branch.as_deref())?;
+                if let Some(broken) = own.facts.broken(work, branch.as_deref())? {
+                    return Err(broken.into());
+                }
                 let made = turn.commit(&own.wanted(branch.as_deref()))?;
                 Ok::<_, NotCommitted>((made, interrupted))
             })
@@ -371,6 +320,20 @@ impl<'a> Commits<'a> {
             made,
             pushed,
         })
+    }
+
+    /// Pushes the commits of an earlier run, if the user asked for pushes. None: there is nothing to push.
+    pub async fn push_again(&self) -> Option<Result<Pushed, NotCommitted>> {
+        if !self.repository.push {
+            return None;
+        }
+        match self.push(None).await {
+            Err(
+                NotCommitted::Commit(CommitError::Detached)
+                | NotCommitted::Push(PushError::NoBranch(_)),
+            ) => None,
+            pushed => Some(pushed),
+        }
     }
 
     /// Pushes the branch that gets new commits.

@@ -12,35 +12,33 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::api::bowline::audit::{Action, COMPONENT, RELEASE_PIN, Subject};
-use crate::api::hold::Hold;
-use crate::api::openchoreo::pin::ReleasePinSpec;
-use crate::connect::Repository;
-use crate::engine::audit::{ChainSummary, Finding, Severity, Verdict};
-use crate::git::log::Commit;
-use crate::git::{Blob, GitError, WorkTree};
-use crate::gitops::tree::{
+use super::tree::{
     Change, Logged, Removal, Trailers, Tree, blob_limits, is_a, is_manifest, logged, objects,
 };
+use crate::api::bowline::audit::{Action, COMPONENT, RELEASE_PIN, Subject};
+use crate::api::bowline::verification::{ChainSummary, Finding, Severity, Verification};
+use crate::api::hold::Hold;
+use crate::api::openchoreo::pin::ReleasePinSpec;
+use crate::git::log::Commit;
+use crate::git::{Blob, GitError, WorkTree};
 use crate::text;
 
 /// Verifies every commit that changes ReleasePins or releases, or whose trailers name them. `component`
 /// selects one component.
-pub fn verify(repository: &Repository, component: Option<&str>) -> Result<Verdict, GitError> {
-    match verify_log(repository, component) {
-        Err(error) if error.is_of_partial_clone() => Ok(Verdict {
+pub fn verify(tree: &Tree, component: Option<&str>) -> Result<Verification, GitError> {
+    match verify_log(tree, component) {
+        Err(error) if error.is_of_partial_clone() => Ok(Verification {
             warnings: vec![unknown(
                 "commit/HEAD".to_owned(),
                 format!("this clone does not have the log, and git cannot fetch it: {error}"),
             )],
-            ..Verdict::default()
+            ..Verification::default()
         }),
         verdict => verdict,
     }
 }
 
-fn verify_log(repository: &Repository, component: Option<&str>) -> Result<Verdict, GitError> {
-    let tree = &repository.tree;
+fn verify_log(tree: &Tree, component: Option<&str>) -> Result<Verification, GitError> {
     let truth = tree.work().unreplaced();
     let (work, log) = match logged(tree, &truth, &BTreeSet::new()) {
         Ok(log) => (&truth, log),
@@ -180,9 +178,9 @@ fn pin_of<'a>(
     }
 }
 
-pub(super) fn judge(log: &Logged, facts: &Facts, component: Option<&str>) -> Verdict {
+pub(super) fn judge(log: &Logged, facts: &Facts, component: Option<&str>) -> Verification {
     let is_asked = |name: &str| component.is_none_or(|component| component == name);
-    let mut verdict = Verdict::default();
+    let mut verdict = Verification::default();
     for commit in &log.cut {
         let what = "this clone does not have the commit before it, so its change is not known; git fetch --unshallow fetches the rest";
         verdict
@@ -258,7 +256,13 @@ pub(super) fn judge(log: &Logged, facts: &Facts, component: Option<&str>) -> Ver
     verdict
 }
 
-fn report(verdict: &mut Verdict, severity: Severity, chain: &str, commit: &Commit, what: String) {
+fn report(
+    verdict: &mut Verification,
+    severity: Severity,
+    chain: &str,
+    commit: &Commit,
+    what: String,
+) {
     let finding = Finding {
         severity,
         chain: chain.to_owned(),

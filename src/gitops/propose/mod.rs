@@ -1,18 +1,11 @@
-//! Actions on a git repository: the same plans as on a cluster, published as one commit.
+//! The proposed commit of a change: edits of files, a message, and the facts that the branch has to contain.
 //!
-//! On a cluster, bowline changes a ReleasePin by compare-and-swap and then writes an AuditEntry. In a
-//! repository, the commit replaces both. bowline converts a plan to edits of files, and the front end shows
-//! them. bowline commits only if no edited file has changed since then, and if every fact of the plan is
-//! still true.
+//! The user can see a proposal before anything is written. bowline commits it only if every file is unchanged since
+//! the edits were made and every fact is still true. [`Commits`] is the only writer of commits.
 
-mod check;
 mod commits;
-mod content;
-mod facts;
 mod message;
-mod propose;
-mod sources;
-mod verify;
+mod objects;
 
 #[cfg(test)]
 mod tests;
@@ -20,16 +13,13 @@ mod tests;
 use serde_json::{Value, json};
 use similar::TextDiff;
 
-use crate::git::commit::{FileEdit, Wanted};
-use crate::gitops::tree::{EditsError, blob_limits, mean_the_same};
+use super::facts::CommitFacts;
+use super::tree::{EditsError, blob_limits, mean_the_same};
+use crate::git::commit::{CommitError, FileEdit, Wanted};
 
-pub use check::{Checked, Promotion, check};
 pub use commits::{BeforePlan, Commits, Committed, NotCommitted, Pushed};
-pub use content::Content;
-pub use facts::{BrokenFact, CommitFacts};
-pub use propose::{Collected, collection, marking, plan, release};
-pub use sources::{NoReference, Sourced, references, sources, uncommitted};
-pub use verify::verify;
+pub use message::Message;
+pub use objects::{NewObject, ObjectEdits};
 
 /// A planned commit.
 #[derive(Clone, Debug)]
@@ -93,9 +83,20 @@ impl Proposal {
         self.edits.iter().map(file).collect()
     }
 
+    /// Returns an error if a file has changed since the user confirmed the proposal `shown`.
+    pub fn check_shown(&self, shown: Option<&Proposal>) -> Result<(), NotCommitted> {
+        match shown.and_then(|shown| self.differs_from(shown)) {
+            None => Ok(()),
+            Some(path) => {
+                let path = path.to_owned();
+                Err(CommitError::Changed { path }.into())
+            }
+        }
+    }
+
     /// Returns the path of the first file that changed on disk between the proposals `shown` and `self`; None
     /// if none changed.
-    pub fn differs_from(&self, shown: &Proposal) -> Option<&str> {
+    fn differs_from(&self, shown: &Proposal) -> Option<&str> {
         let before = |edit: &FileEdit| {
             let same = shown.edits.iter().find(|known| known.path == edit.path);
             same.map(|known| known.before.clone())

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::{Facts, report, unknown};
 use crate::api::bowline::audit::Action;
+use crate::api::bowline::verification::{Severity, Verification};
 use crate::api::labels;
 use crate::api::openchoreo::release::Verdict;
-use crate::engine::audit::{Severity, Verdict as Findings};
 use crate::git::log::Commit;
 use crate::gitops::tree::{Trailers, is_a};
 
@@ -63,7 +63,7 @@ fn stated(object: &Value) -> Option<Stated> {
 
 /// Adds a finding for each difference between the trailers of a commit and its changes of releases.
 pub(super) fn judge(
-    findings: &mut Findings,
+    findings: &mut Verification,
     commit: &Commit,
     facts: &Facts,
     is_asked: &dyn Fn(&str) -> bool,
