@@ -269,7 +269,8 @@ fn refusals() -> Vec<Refusal> {
         Refusal::NotRead {
             component: component(),
             environment: environment(),
-            why: text("pins/staging/cart.yaml is not checked out"),
+            why: text("its ReleasePin is not checked out"),
+            check_out: Some(text("git sparse-checkout add pins/staging")),
         },
         Refusal::NotOnRecord {
             component: component(),
@@ -519,10 +520,8 @@ fn errors() -> Vec<Text> {
     }
     for error in &connects {
         found.push((source("connect", error), error.to_string()));
-        let hint = error
-            .hint()
-            .map(|hint| (source("connect hint", error), hint));
-        found.extend(hint);
+        let hints = error.hints().into_iter();
+        found.extend(hints.map(|hint| (source("connect hint", error), hint)));
     }
     for error in &gits {
         found.push((source("git reference", error), error.to_string()));
@@ -636,8 +635,8 @@ fn table() -> Vec<Text> {
     for refusal in refusals() {
         let name = variant(&refusal);
         texts.push((format!("refusal: {name}"), refusal.to_string()));
-        let hint = refusal.hint(&|line| line.to_owned());
-        texts.extend(hint.map(|hint| (format!("refusal hint: {name}"), hint)));
+        let hints = refusal.hints(&|line| line.to_owned()).into_iter();
+        texts.extend(hints.map(|hint| (format!("refusal hint: {name}"), hint)));
     }
     texts.extend(errors());
     screens(&mut texts);

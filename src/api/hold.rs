@@ -11,7 +11,7 @@ use super::schema;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Hold {
-    /// Identifies the hold on its ReleasePin.
+    /// The id of the hold, unique on its ReleasePin.
     #[schemars(length(min = 1, max = 63))]
     pub id: String,
     /// The user who placed the hold.

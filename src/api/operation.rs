@@ -23,7 +23,7 @@ pub struct Operation {
     /// another number now, the operation belongs to an older change.
     #[serde(rename = "generation")]
     pub number: i64,
-    /// The action.
+    /// The action, such as Promote or Rollback.
     pub action: Action,
     /// The time of the change.
     pub at: Time,

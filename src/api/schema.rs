@@ -55,6 +55,34 @@ pub(super) fn moment(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "format": "date-time"})
 }
 
+/// Returns the schema of a reference to a Release.
+pub(super) fn release_ref(_: &mut SchemaGenerator) -> Schema {
+    name_ref("The name of the Release.")
+}
+
+/// Returns the schema of a reference to a DataPlane.
+pub(super) fn data_plane_ref(_: &mut SchemaGenerator) -> Schema {
+    name_ref("The name of the DataPlane.")
+}
+
+/// Returns the schema of a reference to a context of a kubeconfig.
+pub(super) fn context_ref(_: &mut SchemaGenerator) -> Schema {
+    name_ref("The name of the context.")
+}
+
+fn name_ref(description: &str) -> Schema {
+    json_schema!({
+        "type": "object",
+        "required": ["name"],
+        "properties": {
+            "name": {
+                "description": description,
+                "type": "string", "minLength": 1, "maxLength": 253
+            }
+        }
+    })
+}
+
 /// Returns the schema of a list of conditions, one per type.
 pub(super) fn conditions(_: &mut SchemaGenerator) -> Schema {
     json_schema!({

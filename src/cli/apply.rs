@@ -48,7 +48,7 @@ pub struct Arguments {
     /// The output format
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
-    /// The field manager
+    /// The name under which the server records who owns the applied fields
     #[arg(long, value_name = "NAME", default_value = "bowline-apply")]
     field_manager: String,
     /// Accepted for compatibility with kubectl: bowline always uses server-side apply
@@ -96,7 +96,7 @@ pub async fn run(
     let mut report = Report::new(out, arguments.output, arguments.dry_run);
     let parameters = PatchParams {
         dry_run: arguments.dry_run,
-        // In a repository, no field has another manager than git.
+        // In a repository, git is the only field manager, so there are no conflicts to respect.
         force: arguments.force_conflicts || !connection.target.has_field_managers(),
         field_manager: Some(arguments.field_manager.clone()),
         field_validation: Some(ValidationDirective::Strict),
@@ -218,8 +218,8 @@ pub fn writable(connection: &Connection, verb: &str) -> Result<(), Error> {
     }
 }
 
-/// Returns an error if the target is a repository and the object is not of a kind of bowline: a repository
-/// stores no other kinds.
+/// Returns an error if the target is a repository and bowline does not define the object's kind: bowline does
+/// not write such objects to a repository.
 fn storable(connection: &Connection, place: &TargetObject) -> Result<(), Error> {
     match connection.target.stores(&place.kind.resource.group) {
         false => {
@@ -247,7 +247,8 @@ pub async fn place(
                 manifest.name
             );
             return Err(Error::new(Exit::Failed, message)
-                .with_hint("leave out -n, or remove the namespace from the file"));
+                .with_hint("leave out -n")
+                .and_hint("or remove the namespace from the file"));
         }
         (Some(own), _) => own,
         (None, _) => &connection.namespace,
@@ -304,7 +305,7 @@ fn comparable(object: &DynamicObject) -> Value {
     value
 }
 
-/// Builds the error of a failed apply; for a field conflict, with a hint.
+/// Converts the error of an apply. A field conflict gets a hint.
 pub fn explained(place: &TargetObject, error: kube::Error) -> Error {
     let is_managed = match &error {
         kube::Error::Api(status) => status.details.iter().any(|details| {
@@ -315,9 +316,9 @@ pub fn explained(place: &TargetObject, error: kube::Error) -> Error {
     };
     let error = kinds::about(&place.kind, &place.name, error);
     match is_managed {
-        true => error.with_hint(
-            "other field managers own these fields: remove the fields from the file, or take them over with --force-conflicts",
-        ),
+        true => error
+            .with_hint("other field managers own these fields: remove the fields from the file")
+            .and_hint("or take the fields over: --force-conflicts"),
         false => error,
     }
 }

@@ -34,7 +34,7 @@ pub enum Verb {
     /// Check that no entry was changed, removed or left out; exit with 1 if one was. For entries that a
     /// shallow or partial clone does not contain, bowline only warns
     Verify(Verify),
-    /// Write an incident timeline
+    /// Print an incident timeline of the audit entries
     Export(Export),
 }
 
@@ -46,7 +46,8 @@ pub struct List {
     /// The environment [default: all environments, and the actions on releases]
     #[arg(short, long, value_name = "NAME")]
     environment: Option<String>,
-    /// Leave out older entries: 2026-01-31, 2026-01-31T18:00:00Z, or a duration ago (2h, 7d)
+    /// Leave out entries before this time: a day (2026-01-31), a time (2026-01-31T18:00:00Z) or a duration ago
+    /// (2h, 7d)
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
     /// The output format
@@ -91,10 +92,11 @@ pub struct Export {
         default_value_t = Timeline::Md
     )]
     output: Timeline,
-    /// Leave out older entries: 2026-01-31, 2026-01-31T18:00:00Z, or a duration ago (2h, 7d)
+    /// Leave out entries before this time: a day (2026-01-31), a time (2026-01-31T18:00:00Z) or a duration ago
+    /// (2h, 7d)
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Leave out entries of this time and later
+    /// Leave out entries from this time on; takes the same forms as --since
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
 }
@@ -284,7 +286,7 @@ async fn show(
     let Some(mut entry) = api.get_opt(name).await? else {
         let message = format!("audit entry {name} does not exist");
         return Err(Error::new(Exit::Failed, message)
-            .with_hint("bowline audit list -o name lists the entries"));
+            .with_hint("list the entries: bowline audit list -o name"));
     };
     let flaws = serde_json::to_value(&entry)
         .map(audit::flaws)

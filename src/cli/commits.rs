@@ -106,7 +106,7 @@ pub(super) fn say_unread(connection: &Connection, say: &mut dyn FnMut(String)) {
     }
     if let Some(more @ 1..) = problems.len().checked_sub(SHOWN) {
         say(format!(
-            "warning: {more} more problems; bowline check lists them"
+            "warning: {more} more problems; list them: bowline check"
         ));
     }
 }
@@ -141,9 +141,14 @@ pub(super) fn not_known(
     environment: &str,
 ) -> Option<Error> {
     let tree = &connection.repository.as_ref()?.tree;
-    let why = tree.why_unknown(&connection.namespace, component, environment)?;
+    let unknown = tree.why_unknown(&connection.namespace, component, environment)?;
+    let why = unknown.why;
     let message = format!("the release of {component} in {environment} is not known: {why}");
-    Some(Error::new(Exit::Refused, message).with_hint("bowline check lists the problems"))
+    let hint = match unknown.check_out {
+        Some(command) => format!("check it out: {command}"),
+        None => "list the problems of the files: bowline check".to_owned(),
+    };
+    Some(Error::new(Exit::Refused, message).with_hint(hint))
 }
 
 /// Pushes the commits of an earlier run, if the target is a repository and the user gave `--push`.
@@ -215,12 +220,8 @@ impl From<&NotCommitted> for Error {
                 PushError::NotSent { .. } | PushError::Git(_) => Exit::Failed,
             },
         };
-        let hint = error.hint();
-        let error = Error::new(exit, error.to_string());
-        match hint {
-            Some(hint) => error.with_hint(hint),
-            None => error,
-        }
+        let hints = error.hints().into_iter();
+        hints.fold(Error::new(exit, error.to_string()), Error::and_hint)
     }
 }
 
@@ -230,12 +231,9 @@ impl From<NotFollowed> for Error {
             NotFollowed::Git(_) => Exit::Failed,
             NotFollowed::NoCluster | NotFollowed::OtherBranch(_) => Exit::Usage,
         };
-        let hint = error.hint();
+        let hints = error.hints().iter();
         let error = Error::new(exit, error.to_string());
-        match hint {
-            Some(hint) => error.with_hint(hint),
-            None => error,
-        }
+        hints.fold(error, |error, hint| error.and_hint(*hint))
     }
 }
 

@@ -27,7 +27,7 @@ pub fn confirm(confirmation: Confirmation, flag: bool, shown: &str) -> Result<Ac
     checked.map_err(|error| {
         let hint = match error {
             NotConfirmed::Unasked { .. } => "add --yes",
-            _ => "add --reason",
+            _ => "add --reason TEXT",
         };
         Error::new(Exit::Refused, error.to_string()).with_hint(hint)
     })
@@ -51,7 +51,8 @@ fn answered(confirmation: &Confirmation, typed: &str) -> Result<Accepted, Error>
         NotConfirmed::Reason { .. } => {
             let words = confirmation.words.join(" ");
             Error::new(Exit::Refused, "nothing was changed: the reason is missing")
-                .with_hint(format!("type the reason after {words}, or add --reason"))
+                .with_hint(format!("type the reason after {words}"))
+                .and_hint("or add --reason TEXT")
         }
         _ => {
             let message = format!(

@@ -18,11 +18,11 @@ pub struct Arguments {
 /// The output formats of definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// YAML, a document for each
+    /// YAML, one document for each definition
     Yaml,
-    /// JSON, as a List
+    /// JSON, one List of all definitions
     Json,
-    /// kind/name, one per line
+    /// Only the names, as kind/name, one per line
     Name,
 }
 

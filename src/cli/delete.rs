@@ -44,7 +44,7 @@ pub struct Arguments {
     /// Do not report objects that do not exist
     #[arg(long)]
     ignore_not_found: bool,
-    /// How to delete the dependents of a deleted object
+    /// What happens to the dependents of a deleted object
     #[arg(long, value_enum, default_value_t = Cascade::Background)]
     cascade: Cascade,
     /// Send a server-side dry run; exit with 3 if something would be deleted
@@ -59,7 +59,7 @@ pub struct Arguments {
     /// Wait until the objects are gone
     #[arg(long)]
     wait: bool,
-    /// How long to wait for all of them (30s, 2m)
+    /// How long --wait waits for all objects together (30s, 2m)
     #[arg(long, value_name = "DURATION", value_parser = super::duration, default_value = "5m")]
     timeout: Duration,
 }
@@ -67,11 +67,11 @@ pub struct Arguments {
 /// The effect on dependents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Cascade {
-    /// Delete dependents in the background
+    /// The server deletes them after the object
     Background,
-    /// Delete dependents first
+    /// The server deletes them before the object
     Foreground,
-    /// Keep dependents
+    /// The server keeps them
     Orphan,
 }
 
@@ -196,7 +196,9 @@ async fn places(
             if names.is_empty() {
                 let get = address.bowline(&format!("bowline get {} -o name", text::quoted(&said)));
                 let message = format!("the name of the {said} is missing");
-                return Err(Error::new(Exit::Usage, message).with_hint(format!("{get} lists them")));
+                return Err(
+                    Error::new(Exit::Usage, message).with_hint(format!("list the names: {get}"))
+                );
             }
             let kind = finder.named(&said).await?;
             for name in names {

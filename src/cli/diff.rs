@@ -24,27 +24,29 @@ use crate::subjects::release_pin::revisions::Subject;
 /// The arguments of `diff`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The component, or a workload with its kind (deploy/web) [default: the component that the configuration names]
+    /// The component, or a workload with its kind (deploy/web) [default: the component that config.toml names]
     component: Option<String>,
-    /// Compare the effective release of this environment with that of another one; for a workload, the older revision
+    /// The environment whose effective release is the old side; needs --to. For a workload: the older revision
     #[arg(long, value_name = "ENVIRONMENT", conflicts_with_all = ["environment", "release"])]
     from: Option<String>,
-    /// The other environment; for a workload, the newer revision
+    /// The environment whose effective release is the new side; needs --from. For a workload: the newer
+    /// revision
     #[arg(long, value_name = "ENVIRONMENT")]
     to: Option<String>,
-    /// Compare two revisions in this environment [default: the previous with the current]
+    /// Compare two revisions of the component in this environment [default: the previous revision with the
+    /// current one]
     #[arg(short, long, value_name = "NAME", conflicts_with = "release")]
     environment: Option<String>,
-    /// The older revision
+    /// The number of the older revision; needs --environment
     #[arg(long, value_name = "N", requires = "environment")]
     from_revision: Option<i64>,
-    /// The newer revision
+    /// The number of the newer revision; needs --environment
     #[arg(long, value_name = "N", requires = "environment")]
     to_revision: Option<i64>,
-    /// Compare the rendered manifests of the environment with the live objects
+    /// Compare the rendered manifests of the component with the live objects; needs --environment
     #[arg(long, requires = "environment", conflicts_with_all = ["from_revision", "to_revision"])]
     live: bool,
-    /// Compare the definitions of two releases
+    /// Compare the definitions of these two releases
     #[arg(long, num_args = 2, value_names = ["RELEASE", "RELEASE"], conflicts_with = "component")]
     release: Vec<String>,
     #[command(flatten)]
@@ -59,16 +61,16 @@ pub struct Show {
     /// The output format
     #[arg(short, long, value_enum, default_value_t = Form::Text)]
     output: Form,
-    /// Show fields that servers and controllers write, and reorderings
+    /// Show noise too: fields that servers and controllers write, and reorderings
     #[arg(long)]
     noise: bool,
-    /// The number of unchanged lines around a change
+    /// The number of unchanged lines to show around a change
     #[arg(long, value_name = "N", default_value_t = 3)]
     context_lines: usize,
-    /// How long the comparison may take; after that bowline compares whole blocks
+    /// Compare single lines and words for this long; afterwards bowline compares whole blocks
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = super::duration)]
     deadline: Duration,
-    /// Exit with 3 if something differs
+    /// Exit with 3, not with 0, if something differs
     #[arg(long)]
     exit_code: bool,
 }
@@ -76,13 +78,13 @@ pub struct Show {
 /// The output formats of a diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// Readable text, by object
+    /// Text for people, object by object
     Text,
     /// A unified diff of each object's YAML
     Unified,
-    /// JSON, with fields, lines and words
+    /// JSON with the changed fields, lines and words
     Json,
-    /// The same as YAML
+    /// The content of json, as YAML
     Yaml,
 }
 
@@ -157,7 +159,9 @@ pub async fn run(
         }
         _ => {
             return Err(Error::new(Exit::Usage, "diff needs two sides to compare")
-                .with_hint("--from A --to B, --environment E, or --release R1 R2"));
+                .with_hint("two environments: --from A --to B")
+                .and_hint("two revisions in an environment: -e NAME")
+                .and_hint("two releases: --release A B"));
         }
     };
     let sides = noticed(notes, sides, say)?;

@@ -110,10 +110,9 @@ impl fmt::Display for Error {
 
 impl From<connect::Error> for Error {
     fn from(error: connect::Error) -> Error {
-        let (exit, hint) = (error.failure().into(), error.hint());
         Error {
-            hints: hint.into_iter().collect(),
-            ..Error::new(exit, error.to_string())
+            hints: error.hints(),
+            ..Error::new(error.failure().into(), error.to_string())
         }
     }
 }
@@ -129,8 +128,8 @@ impl From<&kube::Error> for Error {
         let exit = connect::failure(error).into();
         let said = Error::new(exit, connect::explain(error));
         match exit {
-            Exit::Unreachable => said.with_hint("check the connection with kubectl cluster-info"),
-            Exit::Refused => said.with_hint("bowline install installs bowline's kinds"),
+            Exit::Unreachable => said.with_hint("check the connection: kubectl cluster-info"),
+            Exit::Refused => said.with_hint("install bowline's kinds: bowline install"),
             _ => said,
         }
     }
@@ -157,7 +156,7 @@ impl From<BesideError> for Error {
             BesideError::Lock(error) => error.into(),
             BesideError::Watch(error) => error.into(),
             error @ BesideError::NotObserved => Error::new(Exit::Failed, error.to_string())
-                .with_hint("BOWLINE_LOG=info shows what the controllers do"),
+                .with_hint("repeat the command with the log of the controllers: BOWLINE_LOG=info"),
         }
     }
 }
@@ -207,8 +206,8 @@ pub(super) fn of_subject(error: SubjectError, address: &Address) -> Error {
         SubjectError::Missing { .. } => {
             let list = address.bowline("bowline get deployments,statefulsets,daemonsets");
             let hint = match address.is_cluster() {
-                true => format!("{list} lists them"),
-                false => "the target is an embedded store, which runs nothing; name a cluster with --context NAME or --kubeconfig FILE".to_owned(),
+                true => format!("list them: {list}"),
+                false => "the target is an embedded store, which runs nothing; name a cluster: --context NAME".to_owned(),
             };
             Error::new(Exit::Failed, message).with_hint(hint)
         }

@@ -27,22 +27,22 @@ use crate::text;
 /// The arguments of `gc`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The components [default: all]
+    /// The components whose releases and snapshots gc may delete [default: all]
     components: Vec<String>,
-    /// How many of the newest releases of a component to keep [default: the pipeline's retention, else the
+    /// Keep this many of the newest releases of each component [default: the pipeline's retention, else the
     /// number of environments plus 2]
     #[arg(long, value_name = "N")]
     keep: Option<usize>,
-    /// The minimum age of a release that gc may delete [default: the pipeline's retention, else 30d]
+    /// Delete only releases that are older than this (30d, 12h) [default: the pipeline's retention, else 30d]
     #[arg(long, value_name = "AGE", value_parser = age)]
     min_age: Option<Duration>,
-    /// The reason; the audit trail records it
+    /// The reason for the change; the audit trail records it
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// Print the plan and delete nothing; exit with 3 if something would be deleted
     #[arg(long, conflicts_with = "confirm")]
     dry_run: bool,
-    /// Do not ask for confirmation
+    /// Delete without asking for confirmation
     #[arg(short = 'y', long, visible_alias = "yes")]
     confirm: bool,
     /// The output format
@@ -115,7 +115,9 @@ pub async fn run(
     let accepted = confirm::confirm(confirmation, arguments.confirm, &question);
     let accepted = accepted.map_err(|error| match confirm::asks(arguments.confirm) {
         true => error,
-        false => error.with_hint("--dry-run lists them; --confirm deletes them"),
+        false => error
+            .with_hint("list them: --dry-run")
+            .and_hint("delete them: --confirm"),
     })?;
     let confirmed = Confirmed::new(Box::new(planned), files, accepted);
     let (user, clock) = (&server.user, server.clock());

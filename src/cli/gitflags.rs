@@ -15,10 +15,10 @@ pub(super) const GIT: &str = "Git";
 /// The flags for reading git references.
 #[derive(Args, Debug, Default)]
 pub struct GitFlags {
-    /// Allow git references to repositories on this machine (file:// or loopback)
+    /// Allow git references to repositories on this machine (file:// and loopback addresses)
     #[arg(long, help_heading = GIT)]
     allow_file_repositories: bool,
-    /// A directory with one token file per host
+    /// A directory with one file per git host, which is named HOST and contains its token
     #[arg(long, value_name = "DIR", env = "BOWLINE_GIT_TOKENS", help_heading = GIT)]
     git_tokens: Option<PathBuf>,
 }

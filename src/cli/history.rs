@@ -14,9 +14,9 @@ use crate::subjects::release_pin::revisions::{NoSubject, Subject};
 /// The arguments of `history`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The component, or a workload with its kind (deploy/web) [default: the component that the configuration names]
+    /// The component, or a workload with its kind (deploy/web) [default: the component that config.toml names]
     component: Option<String>,
-    /// The environment of the component
+    /// The environment of the component; a workload needs none
     #[arg(short, long, value_name = "NAME")]
     environment: Option<String>,
     /// The output format

@@ -9,7 +9,7 @@ use super::error::{Error, Exit};
 /// The arguments of `man`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The directory for one page per verb [default: print the main page]
+    /// Write one page per verb into this directory [default: print the main page]
     directory: Option<PathBuf>,
 }
 

@@ -139,7 +139,7 @@ fn texts(path: &str, recursive: bool) -> Result<Vec<Text>, Error> {
         let error = Error::new(Exit::Failed, format!("no YAML or JSON files in {path}"));
         return Err(match recursive {
             true => error,
-            false => error.with_hint("-R reads those in the directories below it too"),
+            false => error.with_hint("read the directories below it too: -R"),
         });
     }
     let text = |file: &std::path::PathBuf| {

@@ -30,9 +30,9 @@ pub enum Verb {
 /// The arguments of both verbs.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The release
+    /// The name of the release
     release: String,
-    /// The reason for the mark
+    /// The reason for the mark; required to mark a release bad, and to mark a bad release good
     #[arg(long, visible_alias = "note", value_name = "TEXT")]
     reason: Option<String>,
     /// Change nothing; exit with 3 if something would change

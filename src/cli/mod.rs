@@ -58,7 +58,7 @@ use std::time::Duration;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use futures::future::BoxFuture;
 
-use crate::connect::{Environment, Options, plugin};
+use crate::connect::{Environment, Options, StoreWaits, plugin};
 use crate::resolve::git::Git;
 use crate::text::CleanWriter;
 use controller::LogFormat;
@@ -93,9 +93,9 @@ enum Verb {
     Screenshot(screenshot::Arguments),
     /// Show the matrix: which release runs in which environment
     Status(status::Arguments),
-    /// Show the revisions of a component in an environment, and who made them
+    /// Show the revisions of a component in an environment, or of a workload, and who made them
     History(history::Arguments),
-    /// Compare environments, revisions, releases, or rendered with live objects
+    /// Compare two environments, revisions or releases, or the rendered manifests with the live objects
     Diff(diff::Arguments),
     /// List and compare the revisions of a subject
     #[command(subcommand, visible_alias = "revision")]
@@ -112,7 +112,7 @@ enum Verb {
     Check(check::Arguments),
     /// Print objects of any kind
     Get(get::Arguments),
-    /// Apply the objects of files by server-side apply
+    /// Create or change the objects of files, by server-side apply
     Apply(apply::Arguments),
     /// Delete objects by name or by file
     Delete(delete::Arguments),
@@ -126,7 +126,7 @@ enum Verb {
     Controller(controller::Arguments),
     /// Serve the embedded store over HTTP, for kubectl and other clients
     Serve(serve::Arguments),
-    /// Import themes of other programs
+    /// Import a theme of another program
     #[command(subcommand)]
     Theme(theme::Verb),
     /// Print the version of the program and, with --server, of the target
@@ -175,7 +175,7 @@ pub struct Interactive {
     /// The theme of the terminal UI [default: follows the terminal's background]
     #[arg(long, value_name = "NAME", env = "BOWLINE_THEME")]
     pub theme: Option<String>,
-    /// The keymap of the terminal UI; your keymap.toml can change single keys of it
+    /// The keymap of the terminal UI: default or emacs; your keymap.toml can change single keys of it
     #[arg(long, value_name = "NAME", env = "BOWLINE_KEYMAP")]
     pub keymap: Option<String>,
     /// Draw only ASCII characters
@@ -245,6 +245,7 @@ pub fn main(screens: &Screens) -> ExitCode {
                     needs_store: true,
                     ..options
                 };
+                say_if_store_is_locked();
                 screenshot::run(arguments, screens, options, environment).await
             }
             Some(Verb::Demo(arguments)) if demo::has_terminal() => {
@@ -311,7 +312,8 @@ fn ended(opened: Result<(), ScreenError>) -> Result<Exit, Error> {
         }
         Err(ScreenError::Connect(error)) => Err(error.into()),
         Err(ScreenError::Terminal(why)) => Err(Error::new(Exit::Usage, why)
-            .with_hint("bowline --help lists the verbs; bowline status prints the matrix")),
+            .with_hint("print the matrix: bowline status")
+            .and_hint("list the verbs: bowline --help")),
     }
 }
 
@@ -349,7 +351,20 @@ impl Outcome {
     }
 }
 
+/// Says once on stderr that the command waits for an embedded store that another process has locked.
+fn say_if_store_is_locked() {
+    let mut waits = StoreWaits::receive();
+    tokio::spawn(async move {
+        let line = waits.next().await;
+        let _ = writeln!(std::io::stderr(), "{line}");
+    });
+}
+
 async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result<Exit, Error> {
+    // The controller has a log, which contains the wait.
+    if !matches!(verb, Verb::Controller(_)) {
+        say_if_store_is_locked();
+    }
     let mut out = CleanWriter(std::io::stdout());
     let clock = jiff::Timestamp::now;
     let now = clock();

@@ -76,15 +76,15 @@ pub(super) async fn is_unattended(connection: &Connection) -> bool {
 /// Returns the hint with the commands that continue a rollout.
 pub(super) fn how_to_continue(address: &Address) -> String {
     format!(
-        "{}, and a command with --wait runs them until its change is ready",
-        how_to_run(address)
+        "no process runs the controllers of this store; add --wait to a command, or run them: {}",
+        address.controller()
     )
 }
 
 /// Returns the hint with the command that runs the controllers.
 pub(super) fn how_to_run(address: &Address) -> String {
     format!(
-        "no process runs the controllers of this store: {} runs them",
+        "no process runs the controllers of this store; run them: {}",
         address.controller()
     )
 }

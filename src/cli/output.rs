@@ -9,16 +9,16 @@ use crate::text;
 /// The output formats of `-o`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Columns
+    /// A table
     #[default]
     Table,
-    /// More columns
+    /// A table with more columns
     Wide,
     /// JSON
     Json,
     /// YAML
     Yaml,
-    /// kind/name, one per line
+    /// Only the names, as kind/name, one per line
     Name,
 }
 

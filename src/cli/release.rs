@@ -32,7 +32,7 @@ use crate::text::{self, quoted};
 pub enum Verb {
     /// Create a release from a component's current definitions
     Create(Create),
-    /// Print a release, uncompressed
+    /// Print a release with its definitions uncompressed
     Show(Show),
     /// List releases
     List(List),
@@ -43,22 +43,22 @@ pub enum Verb {
 /// The arguments of `release create`.
 #[derive(Args, Debug)]
 pub struct Create {
-    /// The component [default: the component that the configuration names]
+    /// The component [default: the component that config.toml names]
     component: Option<String>,
-    /// The version [default: the release is named by the hash of its content]
+    /// The version, which becomes part of the name of the release [default: the hash of the content]
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
-    /// Store references to git instead of the definitions; needs a clean work tree
+    /// Store a git reference to each definition instead of its content; needs a clean work tree
     #[arg(long, conflicts_with = "embed")]
     git: bool,
-    /// Embed the definitions [default, except on a repository with a remote]
+    /// Store the content of each definition in the release [default, except in a repository with a remote]
     #[arg(long)]
     embed: bool,
-    /// Read the definitions from a directory instead of the target [default with --git: the
-    /// current directory]
+    /// Read the definitions from this directory instead of the target [default with --git: the current
+    /// directory]
     #[arg(short, long, value_name = "DIR")]
     file: Option<PathBuf>,
-    /// The reason; on a repository it goes into the commit message
+    /// The reason for the release; in a repository, the commit message contains it
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// Create nothing; exit with 3 if a release would be created
@@ -90,7 +90,7 @@ impl Create {
 /// The arguments of `release show`.
 #[derive(Args, Debug)]
 pub struct Show {
-    /// The release
+    /// The name of the release
     name: String,
     /// Fetch the git references of the release and print their content
     #[arg(long)]

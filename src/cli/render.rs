@@ -23,16 +23,16 @@ use bowline_core::render::{self, Inputs, Library, Rendered};
 /// The arguments of `render`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The component [default with -f: all]
+    /// The component to render [default with --file: all components]
     #[arg(required_unless_present = "file")]
     component: Option<String>,
-    /// The environment [default with -f: all]
+    /// The environment to render for [default with --file: all environments]
     #[arg(short, long, value_name = "NAME", required_unless_present = "file")]
     environment: Option<String>,
-    /// The release [default: the effective release; without a ReleasePin, the current definitions]
+    /// The release to render [default: the effective release; without a ReleasePin, the current definitions]
     #[arg(short, long, value_name = "NAME")]
     release: Option<String>,
-    /// Read the objects from a directory instead of a target
+    /// Read the objects from the files of this directory instead of a target
     #[arg(short, long, value_name = "DIR")]
     file: Option<PathBuf>,
     /// The output format

@@ -44,10 +44,10 @@ pub struct Diff {
     /// COMPONENT/ENVIRONMENT, releasepin/NAME, or a workload with its kind (deploy/web)
     #[arg(value_parser = subject)]
     subject: Wanted,
-    /// The older revision [default: the one before --to]
+    /// The number of the older revision [default: the revision before --to]
     #[arg(long, value_name = "N")]
     from: Option<i64>,
-    /// The newer revision [default: the current one]
+    /// The number of the newer revision [default: the current revision]
     #[arg(long, value_name = "N")]
     to: Option<i64>,
     #[command(flatten)]

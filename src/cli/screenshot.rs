@@ -15,19 +15,19 @@ pub struct Arguments {
     /// The screen, by the name that you type after ':' in the terminal UI
     #[arg(default_value = "matrix")]
     pub screen: String,
-    /// The size: columns x rows
+    /// The size of the screen in columns and rows
     #[arg(long, value_name = "COLUMNSxROWS", default_value = "120x40", value_parser = size)]
     pub size: (u16, u16),
-    /// The format
+    /// The output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
-    /// The theme
+    /// The theme of the screen
     #[arg(long, value_name = "NAME")]
     pub theme: Option<String>,
     /// Draw only ASCII characters
     #[arg(long)]
     pub ascii: bool,
-    /// Draw a window frame around an SVG
+    /// Draw a window frame around the picture, with --format svg
     #[arg(long)]
     pub frame: bool,
 }
@@ -39,7 +39,7 @@ pub enum Format {
     Text,
     /// Text with colours, for a terminal
     Ansi,
-    /// A picture
+    /// An SVG picture
     Svg,
 }
 

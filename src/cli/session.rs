@@ -150,14 +150,14 @@ async fn settled(
             )),
             (None, Some(why), _) => Some(
                 Error::new(Exit::Unreachable, format!("cannot read the objects: {why}"))
-                    .with_hint("check the connection with kubectl cluster-info"),
+                    .with_hint("check the connection: kubectl cluster-info"),
             ),
             (None, None, Err(_)) => Some(
                 Error::new(
                     Exit::Unreachable,
                     "the target did not list all objects in time",
                 )
-                .with_hint("--request-timeout waits longer"),
+                .with_hint("wait longer: --request-timeout 2m"),
             ),
             (None, None, Ok(())) if !absent.is_empty() && world.workloads().next().is_none() => {
                 Some(connect::Error::absent(&connection.target, &absent).into())
@@ -193,7 +193,7 @@ fn stale(world: &World, sources: &[Source]) -> Option<String> {
 /// contain the flags of the target.
 pub(super) fn refused(refusals: Vec<Refusal>, address: &Address) -> Error {
     let aim = |line: &str| address.bowline(line);
-    let hints = refusals.iter().filter_map(|refusal| refusal.hint(&aim));
+    let hints = refusals.iter().flat_map(|refusal| refusal.hints(&aim));
     hints.fold(without_hints(&refusals), Error::and_hint)
 }
 
@@ -205,9 +205,9 @@ pub(super) fn refused_without_controller(
     address: &Address,
 ) -> Error {
     let aim = |line: &str| address.bowline(line);
-    let hints = refusals.iter().filter_map(|refusal| match refusal {
-        Refusal::Unready { .. } => Some(rules::UNREADY_ANYWAY.to_owned()),
-        refusal => refusal.hint(&aim),
+    let hints = refusals.iter().flat_map(|refusal| match refusal {
+        Refusal::Unready { .. } => vec![rules::UNREADY_ANYWAY.to_owned()],
+        refusal => refusal.hints(&aim),
     });
     hints.fold(without_hints(refusals).with_hint(how), Error::and_hint)
 }
@@ -248,7 +248,9 @@ pub(super) fn component(connection: &Connection, named: Option<&str>) -> Result<
             Exit::Usage,
             "the component is missing, and config.toml names none for this directory or context",
         );
-        return Err(error.with_hint("name a component; promote also takes --all"));
+        return Err(error
+            .with_hint("name a component")
+            .and_hint("promote can also take all components: --all"));
     };
     check_name("component", meant).map_err(|error| match meant.contains('/') {
         true => error.with_hint(format!(

@@ -29,7 +29,7 @@ pub const GRACE: Duration = Duration::from_secs(5);
 pub async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|error| {
         Error::new(Exit::Failed, format!("cannot listen on {address}: {error}"))
-            .with_hint("--listen 127.0.0.1:0 chooses a free port")
+            .with_hint("choose a free port: --listen 127.0.0.1:0")
     })
 }
 

@@ -120,44 +120,48 @@ async fn nothing(
     namespace: Option<&str>,
     feed: &Feed,
     address: &Address,
-) -> [String; 2] {
+) -> Vec<String> {
     let Some(namespace) = namespace else {
-        let step = first_definitions(connection, address);
-        return [
-            "nothing is deployed in any namespace".to_owned(),
-            format!("hint: {step}"),
-        ];
+        let message = "nothing is deployed in any namespace".to_owned();
+        return [vec![message], first_definitions(connection, address)].concat();
     };
     let defined = catalog::components(&connection.client, namespace).await;
     let world = feed.world();
     let first = world
         .pipeline(namespace)
         .map(|found| found.first_environments());
-    let step = match (defined.first(), first.unwrap_or_default().first()) {
+    let steps = match (defined.first(), first.unwrap_or_default().first()) {
         (Some(component), Some(first)) => {
             let (component, first) = (text::quoted(component), text::quoted(first));
-            let deploy = format!("bowline deploy {component} --environment {first}");
-            format!("{} deploys a component", address.bowline(&deploy))
+            let deploy = format!("bowline deploy {component} -e {first}");
+            vec![format!(
+                "hint: deploy a component: {}",
+                address.bowline(&deploy)
+            )]
         }
         _ => first_definitions(connection, address),
     };
+    let message = format!("nothing is deployed in namespace {namespace}");
     let all = address.everywhere().bowline("bowline status -A");
-    [
-        format!("nothing is deployed in namespace {namespace}"),
-        format!("hint: {step}; {all} looks in all namespaces"),
-    ]
+    let all = format!("hint: look in all namespaces: {all}");
+    [vec![message], steps, vec![all]].concat()
 }
 
 /// Returns the text that says how a user adds the first definitions.
-fn first_definitions(connection: &Connection, address: &Address) -> String {
+fn first_definitions(connection: &Connection, address: &Address) -> Vec<String> {
     match connection.repository.is_some() {
         true => {
             let create = address.bowline("bowline release create COMPONENT -f DIR");
-            format!("{create} makes the first release of your definitions")
+            vec![format!(
+                "hint: create the first release of your definitions: {create}"
+            )]
         }
         false => {
             let apply = address.bowline("bowline apply -f DIR -R");
-            format!("{apply} applies your definitions; bowline demo shows an example")
+            vec![
+                format!("hint: apply your definitions: {apply}"),
+                "hint: or look at an example: bowline demo".to_owned(),
+            ]
         }
     }
 }
@@ -185,7 +189,7 @@ async fn absent(
     match first.unwrap_or_default().first() {
         Some(first) => {
             let (component, first) = (text::quoted(component), text::quoted(first));
-            let deploy = format!("bowline deploy {component} --environment {first}");
+            let deploy = format!("bowline deploy {component} -e {first}");
             error.with_hint(address.bowline(&deploy))
         }
         None => error,
@@ -411,7 +415,7 @@ impl Matrix {
         let names: Vec<&str> = self.left_out_releases.iter().map(String::as_str).collect();
         let releases = (!names.is_empty()).then(|| {
             format!(
-                "warning: these releases are not known, because they are not checked out: {}; check them out with git sparse-checkout add DIR",
+                "warning: these releases are not known, because they are not checked out: {}; check them out: git sparse-checkout add DIR",
                 names.join(", ")
             )
         });
@@ -432,7 +436,7 @@ impl Matrix {
             .collect();
         (!names.is_empty()).then(|| {
             format!(
-                "warning: the release is not known, because the ReleasePin is not checked out: {}; check it out with git sparse-checkout add DIR",
+                "warning: the release is not known, because the ReleasePin is not checked out: {}; check it out: git sparse-checkout add DIR",
                 names.join(", ")
             )
         })

@@ -135,7 +135,7 @@ impl Named {
                 // The user can type the reason as part of the confirmation.
                 (false, true) => {}
                 (false, false) => {
-                    return Err(Error::new(Exit::Refused, lacks).with_hint("add --reason"));
+                    return Err(Error::new(Exit::Refused, lacks).with_hint("add --reason TEXT"));
                 }
             }
         }

@@ -271,78 +271,102 @@ impl Error {
     }
 
     /// Returns the next step for the user; None if there is none.
-    pub fn hint(&self) -> Option<String> {
+    pub fn hints(&self) -> Vec<String> {
         match self {
-            Error::NoSuchContext { known, .. } if known.is_empty() => {
-                Some("there is no kubeconfig, or it has no contexts: name one with --kubeconfig FILE, or use --embedded".to_owned())
+            Error::NoSuchContext { known, .. } if known.is_empty() => steps(&[
+                "there is no kubeconfig, or it has no contexts: name one with --kubeconfig FILE",
+                "or use the embedded store: --embedded",
+            ]),
+            Error::NoSuchContext { known, .. } => {
+                vec![format!("the contexts are: {}", known.join(", "))]
             }
-            Error::NoSuchContext { known, .. } => Some(format!("the contexts are: {}", known.join(", "))),
-            Error::NoCurrentContext => {
-                Some("name one with --context NAME, or use --embedded".to_owned())
-            }
+            Error::NoCurrentContext => steps(&[
+                "name a context: --context NAME",
+                "or use the embedded store: --embedded",
+            ]),
             Error::NoEmbeddedPlane => {
-                Some("give the DataPlane inCluster: {} or context: {name: NAME}".to_owned())
+                steps(&["give the DataPlane inCluster: {} or context: {name: NAME}"])
             }
-            Error::NoPlaneKubeconfig { .. } => Some(
-                "in a cluster, put a kubeconfig under the key config of the Secret bowline-kubeconfig in namespace bowline-system".to_owned(),
-            ),
-            Error::PluginWantsTerminal { command, .. } => Some(format!(
-                "set interactiveMode: IfAvailable for the plugin, and log in with {command} first"
-            )),
-            Error::Setting { wrong, .. } => Some(wrong.hint()),
-            Error::KindsAbsent { flag, .. } => Some(format!(
-                "bowline install{flag} installs the kinds; bowline status -A{flag} shows the workloads that run without them"
-            )),
-            Error::NoObjects { directory } => Some(format!(
-                "if the objects are in another directory, name it with --repo DIR; if there are none yet, write Environments, a DeploymentPipeline and the definitions of a component (docs/gitops.md, \"The first objects\"), and then create the first release: bowline release create COMPONENT --repo {}",
-                quoted(&directory.to_string_lossy())
-            )),
-            Error::Repository { source, .. } if matches!(**source, TreeError::Git(GitError::NoWorkTree { .. })) => {
-                Some("name a directory of a git work tree with --repo DIR; git init makes one".to_owned())
+            Error::NoPlaneKubeconfig { .. } => steps(&[
+                "in a cluster, put a kubeconfig under the key config of the Secret bowline-kubeconfig in namespace bowline-system",
+            ]),
+            Error::PluginWantsTerminal { command, .. } => vec![
+                "set interactiveMode: IfAvailable for the plugin in the kubeconfig".to_owned(),
+                format!("then log in: {command}"),
+            ],
+            Error::PluginTooSlow { .. } => {
+                steps(&["log in again outside bowline, then repeat the command"])
             }
-            Error::Unanswered { .. } => Some(
-                "check the connection with kubectl cluster-info; --request-timeout waits longer".to_owned(),
-            ),
-            Error::Namespace(_) => Some(names::NAMESPACE_FORM.to_owned()),
-            Error::NoDataDirectory => Some("name the file with --embedded=FILE".to_owned()),
+            Error::Setting { wrong, .. } => vec![wrong.hint()],
+            Error::KindsAbsent { flag, .. } => vec![
+                format!("install the kinds: bowline install{flag}"),
+                format!("or look at the workloads that run without them: bowline status -A{flag}"),
+            ],
+            Error::NoObjects { directory } => vec![
+                "if the objects are in another directory, name it: --repo DIR".to_owned(),
+                format!(
+                    "if there are none yet, write Environments, a DeploymentPipeline and the definitions of a component (docs/gitops.md, \"The first objects\"), and then create the first release: bowline release create COMPONENT --repo {}",
+                    quoted(&directory.to_string_lossy())
+                ),
+            ],
+            Error::Repository { source, .. }
+                if matches!(**source, TreeError::Git(GitError::NoWorkTree { .. })) =>
+            {
+                steps(&[
+                    "name a directory of a git work tree: --repo DIR",
+                    "or make this directory a work tree: git init",
+                ])
+            }
+            Error::Unanswered { .. } => steps(&[
+                "check the connection: kubectl cluster-info",
+                "or wait longer: --request-timeout 2m",
+            ]),
+            Error::Namespace(_) => vec![names::NAMESPACE_FORM.to_owned()],
+            Error::NoDataDirectory => steps(&["name the file: --embedded=FILE"]),
             Error::Store {
                 source,
                 readonly_helps,
                 ..
-            } => store_hint(source, *readonly_helps).map(str::to_owned),
+            } => steps(store_hints(source, *readonly_helps)),
             Error::Client { error, .. } if failure(error) == Failure::NotAllowed => {
-                Some("log in again outside bowline, then repeat the command".to_owned())
+                steps(&["log in again outside bowline, then repeat the command"])
             }
-            _ => None,
+            _ => Vec::new(),
         }
     }
 }
 
+fn steps(steps: &[&str]) -> Vec<String> {
+    steps.iter().map(|step| (*step).to_owned()).collect()
+}
+
 /// Returns the next step for the user after an error of the store; None if there is none.
-fn store_hint(error: &OpenError, readonly_helps: bool) -> Option<&'static str> {
+fn store_hints(error: &OpenError, readonly_helps: bool) -> &'static [&'static str] {
+    const ANOTHER: &str = "or choose another file: --embedded=FILE";
     match error {
         OpenError::Locked { .. } => {
-            Some("repeat the command when the other process has finished its write")
+            &["repeat the command when the other process has finished its write"]
         }
-        OpenError::Absent(_) => Some(
-            "choose another file with --embedded=FILE, or create a store: bowline apply -f DIR --embedded=FILE",
-        ),
-        OpenError::Sqlite { .. } if readonly_helps => Some(
-            "make the file and its folder writable, read the file with --readonly, or choose another file with --embedded=FILE",
-        ),
-        OpenError::Sqlite { .. } => Some(
-            "make the file and its folder readable, or choose another file with --embedded=FILE",
-        ),
+        OpenError::Absent(_) => &[
+            "create a store: bowline apply -f DIR --embedded=FILE",
+            ANOTHER,
+        ],
+        OpenError::Sqlite { .. } if readonly_helps => &[
+            "make the file and its folder writable",
+            "or read the file without writing: --readonly",
+            ANOTHER,
+        ],
+        OpenError::Sqlite { .. } => &["make the file and its folder readable", ANOTHER],
         OpenError::IsFolder(_) | OpenError::NotAFile(_) | OpenError::Unfolded { .. } => {
-            Some("name the file with --embedded=FILE")
+            &["name the file: --embedded=FILE"]
         }
         OpenError::Folder { .. } | OpenError::Network { .. } | OpenError::Foreign(_) => {
-            Some("choose another file with --embedded=FILE")
+            &["choose another file: --embedded=FILE"]
         }
         OpenError::Damaged { .. }
         | OpenError::Newer { .. }
         | OpenError::NoSpace { .. }
-        | OpenError::SetUp { .. } => None,
+        | OpenError::SetUp { .. } => &[],
     }
 }
 
@@ -468,13 +492,9 @@ mod tests {
         let foreign = store(OpenError::Foreign("a.db".into()));
         let says = "embedded store: a.db is not a store of the embedded API";
         assert_eq!(foreign.to_string(), says);
-        let hint = foreign.hint();
-        assert_eq!(
-            hint.as_deref(),
-            Some("choose another file with --embedded=FILE")
-        );
-        let absent = store(OpenError::Absent("a.db".into())).hint();
-        assert!(absent.unwrap().contains("bowline apply -f DIR"));
+        assert_eq!(foreign.hints(), ["choose another file: --embedded=FILE"]);
+        let absent = store(OpenError::Absent("a.db".into())).hints();
+        assert!(absent[0].contains("bowline apply -f DIR"));
         let locked = store(OpenError::Locked {
             path: "a.db".into(),
         });
@@ -482,12 +502,13 @@ mod tests {
             locked.to_string(),
             "embedded store: a.db is locked: another process is writing to it"
         );
-        assert!(locked.hint().unwrap().contains("repeat the command"));
+        assert!(locked.hints()[0].contains("repeat the command"));
         let unreadable = OpenError::Sqlite {
             path: "a.db".into(),
             cause: rusqlite::Error::InvalidQuery,
         };
-        assert!(!store(unreadable).hint().unwrap().contains("--readonly"));
+        let hints = store(unreadable).hints();
+        assert!(hints.iter().all(|hint| !hint.contains("--readonly")));
     }
 
     #[tokio::test]

@@ -16,6 +16,7 @@ mod readonly;
 mod repository;
 mod retry;
 mod settings;
+mod store_waits;
 #[cfg(test)]
 mod tests;
 
@@ -47,6 +48,7 @@ pub use planes::{DataPlanes, Version};
 pub use readonly::{Bars, only_reads};
 pub use repository::{LeftOut, NotFollowed, Repository};
 pub use settings::BadSetting;
+pub use store_waits::StoreWaits;
 
 /// The location of the file of an embedded store.
 #[derive(Clone, Debug, PartialEq, Eq)]

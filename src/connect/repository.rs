@@ -65,14 +65,15 @@ pub enum NotFollowed {
 }
 
 impl NotFollowed {
-    /// Returns the hint for the user.
-    pub fn hint(&self) -> Option<&'static str> {
+    /// Returns the hints for the user, each of which is one way.
+    pub fn hints(&self) -> &'static [&'static str] {
         match self {
-            Self::NoCluster => Some("add --context NAME to name the cluster of this repository"),
-            Self::OtherBranch(_) => {
-                Some("leave out --wait, or switch to the branch and leave out --branch")
-            }
-            Self::Git(_) => None,
+            Self::NoCluster => &["add --context NAME to name the cluster of this repository"],
+            Self::OtherBranch(_) => &[
+                "leave out --wait",
+                "or leave out --branch, after: git switch BRANCH",
+            ],
+            Self::Git(_) => &[],
         }
     }
 }

@@ -479,9 +479,9 @@ async fn kinds_that_discovery_does_not_list_are_named_with_the_two_next_steps() 
                 "context one does not have the kinds {missing}: bowline is not installed there, or only in part; nothing is wrong with the cluster"
             )
         );
-        let hint = error.hint().unwrap();
-        assert!(hint.contains("bowline install --context one"), "{hint}");
-        assert!(hint.contains("bowline status -A --context one"), "{hint}");
+        let hints = error.hints();
+        assert!(hints[0].ends_with("bowline install --context one"));
+        assert!(hints[1].ends_with("bowline status -A --context one"));
         // An embedded store has all kinds, so it gets no discovery request.
         let file = "store.db".into();
         let own = Connection::of(client, Target::Embedded { file }, "shop");
@@ -517,8 +517,8 @@ async fn a_data_plane_without_its_kubeconfig_names_the_secret() {
     let second = crate::api::openchoreo::environment::Reach::Context("one");
     let error = planes.client(second).await.err().unwrap();
     assert!(error.to_string().contains("context one"), "{error}");
-    let hint = error.hint().unwrap();
-    assert!(hint.contains("Secret bowline-kubeconfig"), "{hint}");
+    let hints = error.hints();
+    assert!(hints[0].contains("Secret bowline-kubeconfig"), "{hints:?}");
     // Once the Secret exists, its kubeconfig is used.
     std::fs::write(&file, ONE).unwrap();
     assert!(planes.client(second).await.is_ok());

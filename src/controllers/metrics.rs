@@ -132,24 +132,24 @@ impl Metrics {
         );
         registry.register_with_unit(
             "compression_plain",
-            "The size of compressed data before the compression",
+            "The size of the stored data before its compression",
             Unit::Bytes,
             self.plain.clone(),
         );
         registry.register_with_unit(
             "compression_stored",
-            "The size of compressed data after the compression",
+            "The size of the stored data after its compression",
             Unit::Bytes,
             self.packed.clone(),
         );
         registry.register(
             "compression_ratio",
-            "The stored size divided by the original size, since the start of the process",
+            "The stored size divided by the size before compression, since the start of the process",
             self.ratio.clone(),
         );
         registry.register(
             "snapshots_reused",
-            "Snapshots that were used instead of a git fetch",
+            "Snapshots that a reconcile used instead of a git fetch",
             self.reused.clone(),
         );
         registry.register(
@@ -170,7 +170,7 @@ impl Metrics {
         );
         registry.register(
             "leader_terms",
-            "How often this process became the leader",
+            "How many times this process became the leader",
             self.terms.clone(),
         );
     }

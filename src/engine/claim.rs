@@ -27,12 +27,12 @@ const LASTS: SignedDuration = SignedDuration::from_mins(5);
 /// The reason why a claim failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
-    #[error("{0} no longer exists")]
+    #[error("{0} no longer exists, so nothing was changed; choose another release")]
     Gone(String),
     /// A user marked the object bad.
-    #[error("{0} was marked bad")]
+    #[error("{0} was marked bad, so nothing was changed; choose another release")]
     Bad(String),
-    #[error("{0} is being deleted")]
+    #[error("{0} is being deleted, so nothing was changed; choose another release")]
     Deleting(String),
     /// A request to the server failed.
     #[error("{}", explain(.0))]

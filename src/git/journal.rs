@@ -110,7 +110,7 @@ impl Pending {
     pub fn hint(&self) -> String {
         let paths: Vec<_> = self.paths.iter().map(|path| text::quoted(path)).collect();
         format!(
-            "the next action restores these files first: repeat the command without --dry-run and --readonly; git diff -- {} shows the change",
+            "repeat the command without --dry-run and --readonly: it restores these files first; look at the change: git diff -- {}",
             paths.join(" ")
         )
     }

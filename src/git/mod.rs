@@ -56,7 +56,7 @@ pub enum GitError {
         said: String,
     },
     /// A git command that contacts a remote did not end before its deadline.
-    #[error("git {command} took longer than {after:?}; --request-timeout waits longer")]
+    #[error("git {command} took longer than {after:?}; to wait longer: --request-timeout 5m")]
     TooSlow {
         /// The git command, such as `fetch`.
         command: &'static str,

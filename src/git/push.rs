@@ -85,14 +85,14 @@ impl PushError {
     }
 
     /// Returns the next step for the user, if there is one. The commit exists already.
-    pub fn hint(&self) -> Option<String> {
-        let names = |remote: &str, branch: &str| (quoted(remote), quoted(branch));
-        Some(match self {
-            Self::NoRemote(remotes) if remotes.is_empty() => {
-                "git remote add origin ADDRESS, then git push".to_owned()
-            }
+    pub fn hints(&self) -> Vec<String> {
+        match self {
+            Self::NoRemote(remotes) if remotes.is_empty() => vec![
+                "add a remote: git remote add origin ADDRESS".to_owned(),
+                "then push the commit: git push".to_owned(),
+            ],
             Self::NoRemote(_) | Self::NoSuchRemote { .. } => {
-                "name a remote with --remote; git remote lists them".to_owned()
+                vec!["name one with --remote NAME, from: git remote".to_owned()]
             }
             Self::Rejected {
                 remote,
@@ -100,30 +100,36 @@ impl PushError {
                 here,
             } => {
                 let there = quoted(&format!("{remote}/{branch}"));
-                let (remote, branch) = names(remote, branch);
-                let pull = format!(
-                    "git pull --rebase {remote} {branch} and git push {remote} {branch}; to discard your commit:"
-                );
-                match here {
-                    true => format!("your commit is kept; {pull} git reset --keep {there}"),
-                    false => format!(
-                        "your commit is kept; git switch {branch}, {pull} git branch --force {branch} {there}"
+                let (remote, branch) = (quoted(remote), quoted(branch));
+                let push =
+                    format!("git pull --rebase {remote} {branch} && git push {remote} {branch}");
+                let (push, discard) = match here {
+                    true => (push, format!("git reset --keep {there}")),
+                    false => (
+                        format!("git switch {branch} && {push}"),
+                        format!("git branch --force {branch} {there}"),
                     ),
-                }
+                };
+                vec![
+                    format!("your commit is kept; to push it: {push}"),
+                    format!("to discard your commit: {discard}"),
+                ]
             }
             Self::Refused { remote, branch, .. } => {
                 let refs = quoted(&format!("{branch}:NAME"));
-                format!(
+                vec![format!(
                     "your commit is kept; push it to a branch of its own and open a pull request: git push {} {refs}",
                     quoted(remote)
-                )
+                )]
             }
             Self::NotSent { remote, branch, .. } | Self::Unreachable { remote, branch, .. } => {
-                let (remote, branch) = names(remote, branch);
-                format!("your commit is kept; try again: git push {remote} {branch}")
+                let (remote, branch) = (quoted(remote), quoted(branch));
+                vec![format!(
+                    "your commit is kept; try again: git push {remote} {branch}"
+                )]
             }
-            Self::NoBranch(_) | Self::Git(_) => return None,
-        })
+            Self::NoBranch(_) | Self::Git(_) => Vec::new(),
+        }
     }
 }
 
@@ -323,7 +329,7 @@ mod tests {
                     branch: branch(),
                     here: false,
                 },
-                "git switch 'x;touch${IFS}y', git pull --rebase 'my remote' 'x;touch${IFS}y'",
+                "git switch 'x;touch${IFS}y' && git pull --rebase 'my remote' 'x;touch${IFS}y'",
             ),
             (
                 PushError::Refused {
@@ -342,8 +348,8 @@ mod tests {
                 "git push 'my remote' 'x;touch${IFS}y'",
             ),
         ] {
-            let hint = error.hint().unwrap();
-            assert!(hint.contains(words), "{hint}");
+            let hints = error.hints();
+            assert!(hints.iter().any(|hint| hint.contains(words)), "{hints:?}");
         }
     }
 }

@@ -70,17 +70,18 @@ impl BrokenFact {
     /// Returns the next step for the user.
     pub fn hint(&self) -> String {
         match self {
-            Self::Uncommitted { path, .. } => format!("commit {path} first"),
+            Self::Uncommitted { path, .. } => {
+                let path = text::quoted(path);
+                format!("commit it: git add -- {path} && git commit -- {path}")
+            }
             Self::Unread { path, branch: None } => {
-                format!(
-                    "correct {path} and commit it first; bowline check lists the problems of the files on disk"
-                )
+                format!("correct {path} and commit it; list the problems: bowline check")
             }
             Self::Unread {
                 path,
                 branch: Some(branch),
             } => format!(
-                "git switch {}, then correct {path} there and commit it",
+                "correct {path} on that branch and commit it, after: git switch {}",
                 text::quoted(branch)
             ),
             Self::Elsewhere { branch, .. }
@@ -88,7 +89,7 @@ impl BrokenFact {
                 branch: Some(branch),
                 ..
             } => format!(
-                "git switch {}, then run the command there",
+                "run the command on that branch, after: git switch {}",
                 text::quoted(branch)
             ),
             Self::Named { branch: None, .. } => {

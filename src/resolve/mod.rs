@@ -48,7 +48,7 @@ pub enum ResolveError {
 #[derive(Debug, thiserror::Error)]
 pub enum Cause {
     /// The reference has neither gitRef nor content, or it has both.
-    #[error("a reference has exactly one of gitRef and content")]
+    #[error("a reference must have exactly one of gitRef and content")]
     NotOne,
     /// The file cannot be read from git.
     #[error(transparent)]

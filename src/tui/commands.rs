@@ -43,7 +43,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "hold",
         arguments: "[FOR | UNTIL]",
-        about: "the same as pin",
+        about: "the same as :pin",
     },
     Command {
         name: "promote",
@@ -58,7 +58,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "rollback",
         arguments: "[RELEASE]",
-        about: "roll back to a release, or to the last good one",
+        about: "roll back to RELEASE [default: the last good release]",
     },
     Command {
         name: "context",
@@ -78,7 +78,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "audit",
         arguments: "[WORDS]",
-        about: "the audit trail, or its entries with these words",
+        about: "open the audit trail, filtered by WORDS",
     },
     Command {
         name: "theme",
@@ -88,17 +88,17 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "write",
         arguments: "[FOR | off]",
-        about: "allow writes on a protected context for a time [default: 15m]",
+        about: "allow writes on a protected context for this long [default: 15m]",
     },
     Command {
         name: "at",
         arguments: "TIME",
-        about: "the matrix as of 14:02, 20m ago or yesterday 14:02",
+        about: "show the matrix at a past time: 14:02, 20m ago, yesterday 14:02",
     },
     Command {
         name: "since",
         arguments: "TIME",
-        about: "the changes near the start of an incident",
+        about: "list the changes before and after the start of an incident",
     },
     Command {
         name: "export",
@@ -108,7 +108,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "push",
         arguments: "[REMOTE]",
-        about: "push the branch of the repository",
+        about: "push the branch with the new commits",
     },
     Command {
         name: "tour",

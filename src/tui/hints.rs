@@ -27,10 +27,10 @@ pub fn remedy(refusal: &Refusal) -> Option<(Action, &'static str)> {
 }
 
 /// Returns the next step for the user. It names a key, or a command line if no key does the same.
-pub fn of(refusal: &Refusal, keymap: &Keymap, target_info: &TargetInfo) -> Option<String> {
+pub fn of(refusal: &Refusal, keymap: &Keymap, target_info: &TargetInfo) -> Vec<String> {
     let key = |action| keymap.keys_or_word(REFUSED, action);
     let again = || key(Action::PlanAgain);
-    Some(match refusal {
+    vec![match refusal {
         Refusal::NoPin {
             step, environment, ..
         } => match (step, step.target() == environment) {
@@ -46,11 +46,18 @@ pub fn of(refusal: &Refusal, keymap: &Keymap, target_info: &TargetInfo) -> Optio
                 key(Action::Promote)
             ),
         },
-        Refusal::NoRelease { .. } => format!("{} lists the releases", key(Action::GoReleases)),
-        Refusal::Bad { .. } => format!(
-            "choose another release; {} marks this one good again",
-            key(Action::MarkGood)
-        ),
+        Refusal::NoRelease { .. } | Refusal::Deleting { .. } => {
+            format!("{} lists the releases", key(Action::GoReleases))
+        }
+        Refusal::Bad { .. } => {
+            return vec![
+                format!(
+                    "choose another release: {} lists them",
+                    key(Action::GoReleases)
+                ),
+                format!("{} marks this release good", key(Action::MarkGood)),
+            ];
+        }
         Refusal::NoPath { from, leads, .. } => match leads.is_empty() {
             true => format!("no path starts at {from}"),
             false => format!("the paths from {from} lead to {}", leads.join(", ")),
@@ -64,7 +71,7 @@ pub fn of(refusal: &Refusal, keymap: &Keymap, target_info: &TargetInfo) -> Optio
                 key(Action::Promote)
             ),
         },
-        Refusal::NoPipeline { .. } => "apply a DeploymentPipeline".to_owned(),
+        Refusal::NoPipeline { .. } => "create a DeploymentPipeline".to_owned(),
         Refusal::Unready { .. } => format!("wait until it is ready; {} plans again", again()),
         Refusal::Held {
             component,
@@ -87,8 +94,8 @@ pub fn of(refusal: &Refusal, keymap: &Keymap, target_info: &TargetInfo) -> Optio
             key(Action::GoRevisions),
             key(Action::Rollback)
         ),
-        other => return other.hint(&|line| target_info.aimed(line.to_owned())),
-    })
+        other => return other.hints(&|line| target_info.aimed(line.to_owned())),
+    }]
 }
 
 #[cfg(test)]
@@ -103,11 +110,9 @@ mod tests {
         };
         for (name, key) in [("default", "A"), ("emacs", "ctrl-x A")] {
             let keymap = Keymap::built_in(name).unwrap();
-            let expected = format!("choose another release; {key} marks this one good again");
-            assert_eq!(
-                of(&refusal, &keymap, &snapshot_test::target_info()),
-                Some(expected)
-            );
+            let expected = format!("{key} marks this release good");
+            let hints = of(&refusal, &keymap, &snapshot_test::target_info());
+            assert_eq!(hints.last(), Some(&expected));
         }
     }
 
@@ -120,8 +125,10 @@ mod tests {
         };
         let keymap = Keymap::built_in("default").unwrap();
         assert_eq!(
-            of(&refusal, &keymap, &snapshot_test::target_info()).unwrap(),
-            "to remove it: bowline delete releasepins.openchoreo.dev cart-dev --context prod-eu --kubeconfig /home/ana/.kube/config --namespace shop"
+            of(&refusal, &keymap, &snapshot_test::target_info()),
+            [
+                "to remove the deployment: bowline delete releasepins.openchoreo.dev cart-dev --context prod-eu --kubeconfig /home/ana/.kube/config --namespace shop"
+            ]
         );
     }
 }

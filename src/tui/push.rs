@@ -212,7 +212,11 @@ mod tests {
             .shows("a push is already running");
         let refused = Refused {
             why: vec!["the push was rejected: fork has newer commits on main".into()],
-            hints: vec!["your commit is kept; git pull --rebase fork main and git push fork main; to discard your commit: git reset --keep fork/main".into()],
+            hints: vec![
+                "your commit is kept; to push it: git pull --rebase fork main && git push fork main"
+                    .into(),
+                "to discard your commit: git reset --keep fork/main".into(),
+            ],
             ..Refused::default()
         };
         // A notice that is longer than one line is shown on several lines until the next key press.

@@ -28,7 +28,9 @@ use super::tour;
 use super::update::{say, update};
 use super::view::view_noting;
 use super::visible::{self, Glimpse};
-use crate::connect::{self, Address, Connection, DataPlanes, Environment, Options, Target};
+use crate::connect::{
+    self, Address, Connection, DataPlanes, Environment, Options, StoreWaits, Target,
+};
 use crate::controllers::beside::Beside;
 use crate::engine::world::Source;
 use crate::engine::world::feed::Touched;
@@ -129,6 +131,7 @@ pub async fn open(
 /// there, and errors stay visible in the shell. Prints a line with the name of the target if
 /// connecting takes longer than [`PATIENCE`].
 async fn first(options: &Options, environment: &Environment) -> Result<Connection, RunError> {
+    let mut waits = StoreWaits::receive();
     let mut connecting = std::pin::pin!(connect::connect(options, environment));
     tokio::select! {
         made = &mut connecting => return Ok(made?),
@@ -139,6 +142,12 @@ async fn first(options: &Options, environment: &Environment) -> Result<Connectio
     let line = format!("connecting to {}; ctrl-c stops\n", text::line(&place));
     // If stderr is closed, bowline connects without printing the line.
     let _ = std::io::stderr().write_all(line.as_bytes());
+    tokio::select! {
+        made = &mut connecting => return Ok(made?),
+        line = waits.next() => {
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
+    }
     Ok(connecting.await?)
 }
 
@@ -273,6 +282,7 @@ impl Loop {
         let mut turns = self.draw()?;
         let mut drawn = Instant::now();
         let mut stale = false;
+        let mut waits = StoreWaits::receive();
         loop {
             let wake = turns.map(|at| {
                 let wait = at.duration_since(self.link.session.now());
@@ -313,6 +323,10 @@ impl Loop {
                 }
                 made = finished(&mut self.connecting) => {
                     self.connected(made)?;
+                    stale = true;
+                }
+                line = waits.next() => {
+                    self.warn(line);
                     stale = true;
                 }
                 _ = self.link.versions.changed() => stale |= self.follow()?,

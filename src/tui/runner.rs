@@ -263,7 +263,7 @@ async fn plan(
     };
     if let Err(error) = session.connection.require(needed).await {
         return tell(Answer::Planned(Err(Refused {
-            hints: error.hint().into_iter().collect(),
+            hints: error.hints(),
             why: vec![error.to_string()],
             ..Refused::default()
         })));

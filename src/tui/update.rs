@@ -535,7 +535,7 @@ fn left_out(model: &Model, known: Option<&WorkTree>) -> Option<String> {
     let names: Vec<String> = names.collect();
     (!names.is_empty()).then(|| {
         format!(
-            "not checked out, so the release is not known: {}; git sparse-checkout add their directories",
+            "not checked out, so the release is not known: {}; check them out: git sparse-checkout add DIR",
             names.join(", ")
         )
     })

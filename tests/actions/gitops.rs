@@ -64,7 +64,7 @@ pub async fn a_rollback_outlives_what_git_says(target: Arc<Target>) {
         .await;
     let pin = shop.pins().get("cart-prod").await.unwrap();
     let held = format!(
-        "cart in prod is held at cart-1 ({}, INC-7)\nhint: bowline unpin cart --environment prod",
+        "cart in prod is held at cart-1 ({}, INC-7)\nhint: bowline unpin cart -e prod",
         pin.spec.holds[0].owner
     );
     user.ends(
@@ -91,7 +91,7 @@ pub async fn a_rollback_outlives_what_git_says(target: Arc<Target>) {
         user.ends(
             line,
             5,
-            "Argo CD owns cart in prod and would revert a change made here\nhint: change it in git: bowline --repo DIR deploy cart --environment prod --release cart-2",
+            "Argo CD owns cart in prod and would revert a change made here\nhint: change it in git: bowline --repo DIR deploy cart -e prod --release cart-2",
         )
         .await;
     }

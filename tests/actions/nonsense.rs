@@ -35,7 +35,7 @@ pub async fn what_is_not_there_is_named(target: Arc<Target>) {
         (
             "deploy cart -e dev --release cart-9",
             1,
-            "release cart-9 does not exist; known: cart-3, cart-2, cart-1\nhint: bowline release list",
+            "release cart-9 does not exist; known: cart-3, cart-2, cart-1\nhint: list all releases: bowline release list",
         ),
         (
             "rollback cart -e dev --to nothing",
@@ -159,7 +159,7 @@ pub async fn clocks_that_disagree_do_no_harm(target: Arc<Target>) {
     user.ends(
         "deploy cart -e dev --release cart-1",
         5,
-        "cart in dev is held at cart-2 (bob)\nhint: bowline unpin cart --environment dev",
+        "cart in dev is held at cart-2 (bob)\nhint: bowline unpin cart -e dev",
     )
     .await;
     user.done("unpin cart -e dev").await;

@@ -294,7 +294,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     }
     shop.release("cart", "0", "cart-0").await;
     ends(&format!("{gc} --dry-run"), 3, "no ReleasePin refers to it").await;
-    ends(gc, 5, "--confirm deletes them").await;
+    ends(gc, 5, "delete them: --confirm").await;
     let collected = ends(
         &format!("releases {gc} --confirm --reason space"),
         0,

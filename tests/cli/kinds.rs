@@ -85,11 +85,11 @@ fn every_verb_says_that_a_cluster_does_not_have_bowlines_kinds() {
             "{line}: {err}"
         );
         assert!(
-            err.contains("\nhint: bowline install --context c "),
+            err.contains("\nhint: install the kinds: bowline install --context c\n"),
             "{line}: {err}"
         );
         assert!(
-            err.contains("; bowline status -A --context c "),
+            err.contains(": bowline status -A --context c\n"),
             "{line}: {err}"
         );
     }

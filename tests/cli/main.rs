@@ -18,6 +18,7 @@ mod next_steps;
 mod readme;
 mod small;
 mod theme;
+mod upgrade;
 mod verbs;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -135,7 +136,8 @@ fn exit_codes_and_streams() {
     assert_eq!(
         err,
         "error: the kubeconfig has no context prod\n\
-         hint: there is no kubeconfig, or it has no contexts: name one with --kubeconfig FILE, or use --embedded\n"
+         hint: there is no kubeconfig, or it has no contexts: name one with --kubeconfig FILE\n\
+         hint: or use the embedded store: --embedded\n"
     );
 
     kubeconfig(home, gone, "{}");

@@ -344,7 +344,7 @@ fn bad_requests_have_their_exit_codes() {
         (
             &["delete", "comp"],
             2,
-            "hint: bowline get comp -o name --embedded=",
+            "hint: list the names: bowline get comp -o name --embedded=",
         ),
         (
             &["delete", "comp", "a", "-f", "b"],

@@ -174,7 +174,7 @@ async fn never_change_by_replacement(t: Target) -> Outcome {
         .await;
     let message = text(&refused.body, "/message");
     assert!(
-        message.ends_with("the spec of a Release never changes; create another Release"),
+        message.ends_with("the spec of a Release cannot change; create another Release"),
         "message: {message}"
     );
     Ok(())
@@ -333,7 +333,7 @@ async fn have_one_of_reference_and_content(t: Target) -> Outcome {
         &answer.body["details"]["causes"],
         json!([{
             "reason": "FieldValueInvalid",
-            "message": "Invalid value: a reference has exactly one of gitRef and content",
+            "message": "Invalid value: a reference must have exactly one of gitRef and content",
             "field": "spec.component",
         }]),
     );
@@ -393,7 +393,7 @@ async fn pins_keep_component_and_environment(t: Target) -> Outcome {
         let message = text(&answer.body, "/message");
         assert!(
             message.contains(&format!(
-                "the {field} of a ReleasePin never changes; create another ReleasePin"
+                "the {field} of a ReleasePin cannot change; create another ReleasePin"
             )),
             "message: {message}"
         );

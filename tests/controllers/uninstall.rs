@@ -369,7 +369,7 @@ pub async fn workloads_survive_the_deletion_of_a_kind(cluster: Arc<Cluster>) {
         for words in [
             "nothing was changed: the cluster is deleting these objects",
             "customresourcedefinition.apiextensions.k8s.io/releases.core.choreo.dev",
-            "hint: bowline uninstall finishes the deletion",
+            "hint: finish the deletion, then install again: bowline uninstall",
         ] {
             assert!(ran.err.contains(words), "{} has no {words}", ran.err);
         }

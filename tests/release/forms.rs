@@ -170,7 +170,7 @@ async fn what_does_not_belong_together_is_refused() {
         ),
         (
             broken(&|spec| spec.component.content = None),
-            "component checkout-service: a reference has exactly one of gitRef and content",
+            "component checkout-service: a reference must have exactly one of gitRef and content",
         ),
         (
             broken(&|spec| spec.component.content = spec.component_type_definition.content.clone()),

@@ -258,7 +258,7 @@ fn pin_story(user: &User<'_>) {
     user.ends(
         "rollback cart -e development",
         5,
-        "hint: name the release with --to RELEASE",
+        "hint: choose a release with --to RELEASE",
     );
     user.done("deploy cart -e development --release cart-v7");
     let (out, _) = user.done("rollback cart -e development --to cart-v7 --no-hold");

@@ -49,8 +49,8 @@ use catalog::{BINDINGS, Catalog, DEFINITIONS, POLICIES};
 pub use origin::{NotStored, Origin};
 pub use service::Body;
 pub use setup::{Objects, Setup, Stamp, digest};
-pub use sqlite::OpenError;
 use sqlite::{Key, PageRequest, Scope, Store, StoreError};
+pub use sqlite::{OpenError, long_waits};
 use status::Failure;
 pub use table::human_duration;
 

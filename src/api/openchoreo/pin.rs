@@ -18,7 +18,7 @@ use crate::api::schema;
 /// The maximum number of outcomes in the status of a ReleasePin.
 pub const MAX_OUTCOMES: usize = 50;
 
-/// Which release of a component an environment runs.
+/// The Release of a component that an environment runs.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "openchoreo.dev",
@@ -40,7 +40,7 @@ pub const MAX_OUTCOMES: usize = 50;
     printcolumn(name = "Release", type_ = "string", json_path = ".spec.releaseRef.name", description = "The desired release"),
     printcolumn(name = "Applied", type_ = "string", json_path = ".status.appliedRelease", description = "The release that was applied last"),
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
-    printcolumn(name = "First Hold", type_ = "string", json_path = ".spec.holds[0].owner", description = "Who placed the first hold; a hold past its end has no effect and stays listed"),
+    printcolumn(name = "First Hold", type_ = "string", json_path = ".spec.holds[0].owner", description = "The owner of the first hold; a hold that has ended stays in this column, without an effect"),
     printcolumn(name = "Hold Until", type_ = "string", json_path = ".spec.holds[0].until", description = "The end of the first hold; empty if it has no end"),
     printcolumn(name = "Changed By", type_ = "string", json_path = ".metadata.annotations['bowline\\.dev/changed-by']", priority = 1),
     printcolumn(name = "Snapshot", type_ = "string", json_path = ".status.snapshot", priority = 1),
@@ -54,7 +54,7 @@ pub struct ReleasePinSpec {
         length(min = 1, max = 63),
         extend("x-kubernetes-validations" = [{
             "rule": "self == oldSelf",
-            "message": "the component of a ReleasePin never changes; create another ReleasePin"
+            "message": "the component of a ReleasePin cannot change; create another ReleasePin"
         }])
     )]
     pub component: String,
@@ -63,11 +63,12 @@ pub struct ReleasePinSpec {
         length(min = 1, max = 63),
         extend("x-kubernetes-validations" = [{
             "rule": "self == oldSelf",
-            "message": "the environment of a ReleasePin never changes; create another ReleasePin"
+            "message": "the environment of a ReleasePin cannot change; create another ReleasePin"
         }])
     )]
     pub environment: String,
-    /// The Release that runs there, unless a hold names another one.
+    /// The Release that runs in the environment, unless an active hold names another Release.
+    #[schemars(schema_with = "schema::release_ref")]
     pub release_ref: NameRef,
     /// The holds: while one is active, no promotion, deployment or automation moves the ReleasePin; a rollback still can. A hold past its end has no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

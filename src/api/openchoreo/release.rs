@@ -37,7 +37,7 @@ use crate::api::schema::Object;
         name = "Version",
         type_ = "string",
         json_path = ".metadata.annotations['bowline\\.dev/version']",
-        description = "The version as it was given"
+        description = "The version that the user gave the release"
     ),
     printcolumn(
         name = "Image",
@@ -48,7 +48,7 @@ use crate::api::schema::Object;
         name = "Delete Denied",
         type_ = "string",
         json_path = ".metadata.labels['bowline\\.dev/pinned']",
-        description = "Whether a policy denies its deletion by hand, because a ReleasePin names it or named it, or an action claimed it; gc removes this protection when nothing names the release any more"
+        description = "Whether a policy refuses to delete the release, because a ReleasePin names it or named it, or an action claimed it; gc removes this protection from a release that is no longer in use"
     ),
     printcolumn(
         name = "Type",
@@ -78,15 +78,15 @@ use crate::api::schema::Object;
 #[schemars(extend("x-kubernetes-validations" = [
     {
         "rule": "!has(self.component.content) || has(self.component.content.compressed) || (has(self.component.content.kind) && self.component.content.kind == 'Component')",
-        "message": "component.content is a Component"
+        "message": "component.content must be a Component"
     },
     {
         "rule": "!has(self.componentTypeDefinition.content) || has(self.componentTypeDefinition.content.compressed) || (has(self.componentTypeDefinition.content.kind) && self.componentTypeDefinition.content.kind == 'ComponentTypeDefinition')",
-        "message": "componentTypeDefinition.content is a ComponentTypeDefinition"
+        "message": "componentTypeDefinition.content must be a ComponentTypeDefinition"
     },
     {
         "rule": "!has(self.addons) || self.addons.all(a, !has(a.content) || has(a.content.compressed) || (has(a.content.kind) && a.content.kind == 'Addon'))",
-        "message": "the content of each addon is an Addon"
+        "message": "the content of each addon must be an Addon"
     }
 ]))]
 pub struct ReleaseSpec {
@@ -124,16 +124,17 @@ fn workload_schema(_: &mut SchemaGenerator) -> Schema {
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
     "rule": "has(self.gitRef) != has(self.content)",
-    "message": "a reference has exactly one of gitRef and content"
+    "message": "a reference must have exactly one of gitRef and content"
 }]))]
 pub struct Reference {
     /// The name of the definition.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// Where the definition is in git.
+    /// The repository, the commit and the file that contain the definition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_ref: Option<GitRef>,
-    /// The definition itself: a whole object, or `compressed` with its gzip in base64.
+    /// The definition: either a whole object, or only the field `compressed` with the gzip of the object in
+    /// base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Content>,
 }
@@ -143,7 +144,7 @@ pub struct Reference {
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
     "rule": "has(self.gitRef) != has(self.content)",
-    "message": "a reference has exactly one of gitRef and content"
+    "message": "a reference must have exactly one of gitRef and content"
 }]))]
 pub struct AddonReference {
     /// The name of the Addon.
@@ -152,10 +153,11 @@ pub struct AddonReference {
     /// The id of the addon instance of the component.
     #[schemars(length(min = 1, max = 63))]
     pub instance_id: String,
-    /// Where the definition is in git.
+    /// The repository, the commit and the file that contain the definition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_ref: Option<GitRef>,
-    /// The definition itself: a whole object, or `compressed` with its gzip in base64.
+    /// The definition: either a whole object, or only the field `compressed` with the gzip of the object in
+    /// base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Content>,
 }
@@ -172,7 +174,7 @@ pub struct GitRef {
         length(max = 64),
         extend("x-kubernetes-validations" = [{
             "rule": "self.matches('^([0-9a-f]{40}|[0-9a-f]{64})$')",
-            "message": "revision is the full id of a commit, 40 or 64 lowercase hex digits; for a short one, a branch or a tag, `git rev-parse REVISION` prints it"
+            "message": "revision must be the full id of a commit, 40 or 64 lowercase hex digits; for a short id, a branch or a tag: git rev-parse REVISION"
         }])
     )]
     pub revision: String,
@@ -241,7 +243,7 @@ impl JsonSchema for Content {
             "x-kubernetes-preserve-unknown-fields": true,
             "x-kubernetes-validations": [{
                 "rule": "has(self.compressed) ? !has(self.apiVersion) && !has(self.kind) && !has(self.metadata) && !has(self.spec) : has(self.apiVersion) && has(self.kind)",
-                "message": "content is a whole object with apiVersion and kind, or has only the field compressed"
+                "message": "content must be a whole object with apiVersion and kind, or have only the field compressed"
             }]
         })
     }

@@ -37,7 +37,7 @@ use crate::api::schema::{self, Object};
         name = "Size",
         type_ = "string",
         json_path = ".metadata.annotations['bowline\\.dev/size']",
-        description = "Bytes of content"
+        description = "The size of the content in bytes"
     ),
     printcolumn(
         name = "Hash",

@@ -101,7 +101,7 @@ pub(crate) fn became(
                     let history = change.command_line("history", quoted);
                     let history = address.bowline(&history);
                     let kind = change.subject.kind.name;
-                    say(format!("hint: {history} lists the revisions of the {kind}"));
+                    say(format!("hint: list the revisions of the {kind}: {history}"));
                 }
                 first = first.or(exit(error));
                 match error {

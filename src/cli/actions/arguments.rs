@@ -17,19 +17,20 @@ use crate::subject::{Named, named_by};
 /// The verbs that move and pin ReleasePins.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Deploy a release to a first environment of the pipeline
+    /// Deploy a release to a first environment of the pipeline: one that no promotion path leads to
     Deploy(DeployArguments),
-    /// Deploy the effective release of one environment to the next one
+    /// Deploy the effective release of one environment to the next environment
     Promote(PromoteArguments),
     /// Roll back to the last good release and pin it
     Rollback(RollbackArguments),
-    /// Place a hold: no promotion, deployment or automation moves the ReleasePin; a rollback still can
+    /// Place a hold on a ReleasePin or a workload: no promotion, deployment or automation moves it; a rollback
+    /// still can
     #[command(visible_alias = "hold")]
     Pin(PinArguments),
-    /// Remove a hold from a ReleasePin
+    /// Remove a hold from a ReleasePin or a workload
     #[command(visible_alias = "unhold")]
     Unpin(UnpinArguments),
-    /// Reverse the last action on a ReleasePin
+    /// Reverse the last action on a ReleasePin or a workload
     Undo(UndoArguments),
 }
 
@@ -116,7 +117,7 @@ impl Verb {
 /// The flags of every verb that changes something.
 #[derive(Args, Debug)]
 pub struct Changes {
-    /// The reason; the audit trail records it
+    /// The reason for the change; the audit trail records it
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
     /// Print the plan, change nothing, and exit with 3 if something would change
@@ -125,10 +126,10 @@ pub struct Changes {
     /// Do not ask for confirmation
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Wait until the rollout is ready, and exit with 1 if it fails or is not ready in time
+    /// Wait until the rollout is ready; exit with 1 if it fails or if --timeout ends first
     #[arg(long)]
     pub(crate) wait: bool,
-    /// How long to wait (30s, 10m)
+    /// How long --wait waits for the rollout (30s, 10m); needs --wait
     #[arg(long, value_name = "DURATION", default_value = "5m", requires = "wait", value_parser = duration)]
     pub(crate) timeout: Duration,
     /// The output format
@@ -141,12 +142,12 @@ pub struct Changes {
 /// The arguments of `deploy`.
 #[derive(Args, Debug)]
 pub struct DeployArguments {
-    /// The component [default: the component that the configuration names]
+    /// The component [default: the component that config.toml names]
     pub(super) component: Option<String>,
-    /// The environment
+    /// The environment to deploy to
     #[arg(short, long, value_name = "NAME")]
     pub(super) environment: String,
-    /// The release [default: a new release of the current definitions]
+    /// The release to deploy [default: a new release of the current definitions]
     #[arg(short, long, value_name = "NAME")]
     pub(super) release: Option<String>,
     /// Deploy although a promotion path leads to the environment; needs --reason
@@ -159,15 +160,16 @@ pub struct DeployArguments {
 /// The arguments of `promote`.
 #[derive(Args, Debug)]
 pub struct PromoteArguments {
-    /// The components; several components form one set [default: the component that the configuration names]
+    /// The components; bowline plans and confirms several components together [default: the component that
+    /// config.toml names]
     pub(super) components: Vec<String>,
-    /// All components that are deployed in the source environment
+    /// Promote all components that are deployed in the source environment
     #[arg(long, conflicts_with = "components")]
     pub(super) all: bool,
-    /// The source environment
+    /// The source environment: promote the release that is effective there
     #[arg(long, value_name = "NAME")]
     pub(super) from: String,
-    /// The target environment
+    /// The target environment: its ReleasePins change
     #[arg(long, value_name = "NAME")]
     pub(super) to: String,
     /// Promote although the release is not ready in the source environment
@@ -183,18 +185,19 @@ pub struct PromoteArguments {
 /// The arguments of `rollback`.
 #[derive(Args, Debug)]
 pub struct RollbackArguments {
-    /// The component, or a workload with its kind (deploy/web) [default: the component that the configuration names]
+    /// The component, or a workload with its kind (deploy/web) [default: the component that config.toml names]
     pub(super) component: Option<String>,
-    /// The environment of the component
+    /// The environment of the component; a workload needs none
     #[arg(short, long, value_name = "NAME")]
     pub(super) environment: Option<String>,
-    /// The release to roll back to, or its version if no other release of the component has it [default: the last good release]
+    /// The release to roll back to; its version is enough if only one release of the component has it [default:
+    /// the last good release]
     #[arg(long, value_name = "RELEASE", conflicts_with = "to_revision")]
     pub(super) to: Option<String>,
-    /// The revision to roll back to
+    /// The number of the revision to roll back to; bowline history lists the revisions
     #[arg(long, value_name = "N")]
     pub(super) to_revision: Option<i64>,
-    /// Place no hold, so that automation may move the ReleasePin again
+    /// Place no hold after the rollback, so that promotions and automation can move the ReleasePin again
     #[arg(long)]
     pub(super) no_hold: bool,
     /// Roll back a workload although a GitOps tool owns it; needs --reason
@@ -207,18 +210,19 @@ pub struct RollbackArguments {
 /// The arguments of `pin`.
 #[derive(Args, Debug)]
 pub struct PinArguments {
-    /// The component, or a workload with its kind (deploy/web) [default: the component that the configuration names]
+    /// The component, or a workload with its kind (deploy/web) [default: the component that config.toml names]
     pub(super) component: Option<String>,
-    /// The environment of the component
+    /// The environment of the component; a workload needs none
     #[arg(short, long, value_name = "NAME")]
     pub(super) environment: Option<String>,
-    /// The end of the hold, as 2026-01-31T18:00:00Z or 4h from now [default: no end]
+    /// When the hold ends: a time (2026-01-31T18:00:00Z) or a duration from now (4h) [default: it has no end]
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub(super) until: Option<Until>,
-    /// The release that the hold fixes
+    /// The release that runs while the hold is active [default: the release stays as it is]
     #[arg(short, long, value_name = "NAME")]
     pub(super) release: Option<String>,
-    /// Also pause a Deployment whose rollout is complete
+    /// Also pause a Deployment (spec.paused), so that Kubernetes rolls out no change of it; its rollout must be
+    /// complete
     #[arg(long)]
     pub(super) freeze: bool,
     #[command(flatten)]
@@ -228,12 +232,12 @@ pub struct PinArguments {
 /// The arguments of `unpin`.
 #[derive(Args, Debug)]
 pub struct UnpinArguments {
-    /// The component, or a workload with its kind (deploy/web) [default: the component that the configuration names]
+    /// The component, or a workload with its kind (deploy/web) [default: the component that config.toml names]
     pub(super) component: Option<String>,
-    /// The environment of the component
+    /// The environment of the component; a workload needs none
     #[arg(short, long, value_name = "NAME")]
     pub(super) environment: Option<String>,
-    /// The id of the hold [default: the only hold]
+    /// The id of the hold to remove [default: the only hold]
     #[arg(long, value_name = "ID")]
     pub(super) hold: Option<String>,
     #[command(flatten)]
@@ -243,9 +247,9 @@ pub struct UnpinArguments {
 /// The arguments of `undo`.
 #[derive(Args, Debug)]
 pub struct UndoArguments {
-    /// The component, or a workload with its kind (deploy/web) [default: the component that the configuration names]
+    /// The component, or a workload with its kind (deploy/web) [default: the component that config.toml names]
     pub(super) component: Option<String>,
-    /// The environment of the component
+    /// The environment of the component; a workload needs none
     #[arg(short, long, value_name = "NAME")]
     pub(super) environment: Option<String>,
     #[command(flatten)]

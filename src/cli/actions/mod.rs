@@ -388,9 +388,9 @@ impl<'a> Session<'a> {
 pub(super) fn named_environment(environment: &Option<String>) -> Result<String, Error> {
     let Some(named) = environment else {
         let error = Error::new(Exit::Usage, "the environment is missing");
-        return Err(error.with_hint(
-            "add --environment NAME; a workload is named with its kind, as in deploy/web",
-        ));
+        return Err(error
+            .with_hint("add the environment: -e NAME")
+            .and_hint("or name a workload with its kind, such as deploy/web"));
     };
     check_name("environment", named)?;
     Ok(named.clone())

@@ -84,7 +84,7 @@ fn failed(became: &Became, end: End, unready: &[String]) -> Error {
         End::Interrupted => "you stopped the wait, and the rollout continues",
     };
     let message = format!("{made}, but {why}: {}", unready.join("\n"));
-    Error::new(Exit::Failed, message).with_hint("bowline status shows the progress")
+    Error::new(Exit::Failed, message).with_hint("watch the progress: bowline status")
 }
 
 fn states<'p>(world: &World, changed: &[(&'p Change, i64)]) -> Vec<(&'p Change, Rollout)> {

@@ -39,16 +39,17 @@ pub struct Arguments {
     /// The address of /healthz, /readyz and /metrics; port 0 chooses a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// The duration of the leader lease; another process takes over after at most this time
+    /// The duration of the leader Lease; if the leader stops, another process becomes the leader after at most
+    /// this time
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = whole_seconds)]
     lease_duration: u16,
-    /// How long running reconciles may continue after a stop
+    /// How long running reconciles may continue after a stop signal
     #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = super::duration)]
     grace: Duration,
-    /// The format of the log on stderr; BOWLINE_LOG sets the level (info)
+    /// The format of the log on stderr; the variable BOWLINE_LOG sets its level, else it is info
     #[arg(long, value_name = "FORM", value_enum, default_value_t)]
     pub(super) log_format: LogFormat,
-    /// The kubeconfig with the contexts that DataPlanes name; default: the kubeconfig of the target
+    /// The kubeconfig with the contexts that DataPlanes name [default: the kubeconfig of the target]
     #[arg(long, value_name = "FILE", env = "BOWLINE_DATA_PLANES")]
     data_planes: Option<PathBuf>,
     #[command(flatten)]

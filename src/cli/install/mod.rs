@@ -35,13 +35,14 @@ pub struct Arguments {
     /// Send a server-side dry run; exit with 3 if something would change
     #[arg(long)]
     dry_run: bool,
-    /// The image of the controller; without --image, an installed controller keeps its image
+    /// The image of the controller [default: that of the installed controller, else that of this version]
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
-    /// Set every value to that of this version, also those that others changed on the cluster
+    /// Set every value of the objects to that of this version, also values that others have changed on the
+    /// cluster
     #[arg(long)]
     reset_values: bool,
-    /// Print the objects as YAML, and ask no cluster
+    /// Print the objects as YAML, and send no request to a cluster
     #[arg(long, conflicts_with_all = ["dry_run", "reset_values", "output"])]
     print: bool,
     /// The output format
@@ -214,7 +215,7 @@ fn refuse_foreign(pieces: &[Piece]) -> Result<(), Error> {
     );
     let hint = match foreign.iter().any(|piece| piece.is_crd()) {
         true => format!(
-            "bowline's definition of a kind would delete fields of its owner's objects. Install bowline on another cluster and name this one in a DataPlane (spec.context); or, if no other program uses the kind, give it to bowline: {label}"
+            "bowline's definition of the kind would delete fields of the objects of its owner: install bowline on another cluster, with a DataPlane for this one; or, if no other program uses the kind, give it to bowline: {label}"
         ),
         false => format!("remove it, or give it to bowline: {label}"),
     };
@@ -232,13 +233,13 @@ fn refuse_deleted(pieces: &[Piece]) -> Result<(), Error> {
     for piece in &going {
         message += &format!("\n  {}", piece.place.label());
     }
-    let hint = match going.iter().any(|piece| piece.is_crd()) {
-        true => {
-            "bowline uninstall finishes the deletion and keeps every workload running; with --remove-running it removes the workloads. Then install again"
-        }
-        false => "wait until they are gone, then install again",
-    };
-    Err(Error::new(Exit::Refused, message).with_hint(hint))
+    let error = Error::new(Exit::Refused, message);
+    Err(match going.iter().any(|piece| piece.is_crd()) {
+        true => error
+            .with_hint("finish the deletion, then install again: bowline uninstall")
+            .and_hint("or remove the workloads too: bowline uninstall --remove-running"),
+        false => error.with_hint("wait until they are gone, then install again"),
+    })
 }
 
 /// Prints which image the controller keeps, if it is not the image of this version.

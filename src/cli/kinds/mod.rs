@@ -353,7 +353,7 @@ pub async fn missing(
     match near(name, names) {
         alike if alike.is_empty() => {
             let get = address.bowline(&format!("bowline get {}", kind.label()));
-            error.with_hint(format!("{get} lists all"))
+            error.with_hint(format!("list all: {get}"))
         }
         alike => error.with_hint(format!("did you mean {}?", alike.join(", "))),
     }
@@ -372,7 +372,7 @@ pub fn about(kind: &Kind, name: &str, error: kube::Error) -> Error {
             Some("someone else changed the object; look at it and repeat the command".to_owned())
         }
         Some(404) if no_kind => Some(format!(
-            "the kind is {}.{}; bowline install installs bowline's kinds",
+            "the kind is {}.{}; install bowline's kinds: bowline install",
             kind.resource.plural, kind.resource.group
         )),
         _ => None,

@@ -39,7 +39,7 @@ pub struct Arguments {
     /// The address to listen on; port 0 chooses a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8001")]
     listen: SocketAddr,
-    /// Require the token in this file; mandatory on an address that is not loopback
+    /// Refuse requests without the token in this file; required if the address of --listen is not loopback
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 }
@@ -55,7 +55,7 @@ pub async fn run(
     if options.context.is_some() || options.kubeconfig.is_some() {
         return Err(
             Error::new(Exit::Usage, "serve needs the embedded store, not a cluster")
-                .with_hint("kubectl proxy does this for a cluster"),
+                .with_hint("serve a cluster: kubectl proxy"),
         );
     }
     if options.repo.is_some() {

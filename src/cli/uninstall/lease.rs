@@ -90,7 +90,7 @@ fn unread(error: Error) -> Error {
         labels::SYSTEM_NAMESPACE,
         error.message
     );
-    Error::new(error.exit, message).with_hint("no finalizer was removed; repeat bowline uninstall")
+    Error::new(error.exit, message).with_hint("no finalizer was removed; repeat: bowline uninstall")
 }
 
 fn not_released(holder: Option<&str>) -> Error {
@@ -100,9 +100,9 @@ fn not_released(holder: Option<&str>) -> Error {
         labels::CONTROLLER_LEASE,
         labels::SYSTEM_NAMESPACE
     );
-    Error::new(Exit::Refused, message).with_hint(
-        "no finalizer was removed; stop that process, then repeat bowline uninstall; if it is dead, a longer --timeout waits until its Lease ends",
-    )
+    Error::new(Exit::Refused, message)
+        .with_hint("no finalizer was removed; stop that process, then repeat: bowline uninstall")
+        .and_hint("or, if it is dead, wait until its Lease ends: --timeout 10m")
 }
 
 /// Deletes the Lease if no controller holds it. Otherwise prints which controller does.

@@ -65,16 +65,16 @@ pub async fn check_controller(
                 labels::SYSTEM_NAMESPACE
             );
             let error = Error::new(Exit::Refused, message);
-            return Err(error.with_hint(
-                "repeat this command with a longer --timeout: it waits until the Lease is renewed or ends; without --remove-running the workloads stay",
-            ));
+            return Err(error
+                .with_hint("wait until the Lease is renewed or ends: --timeout 10m")
+                .and_hint("or keep the workloads: leave out --remove-running"));
         }
     }
     let message = format!("nothing was removed: no controller runs that could remove {workloads}");
     let error = Error::new(Exit::Refused, message);
     let is_being_deleted = survey.pieces.iter().any(Piece::is_being_deleted);
     let error = match is_being_deleted {
-        false => error.with_hint("bowline install starts the controller; then repeat this command"),
+        false => error.with_hint("start the controller, then repeat this command: bowline install"),
         // While an object of the bundle is being deleted, `install` is refused.
         true => {
             let system = survey.pieces.iter().find(|it| it.is_namespace());
@@ -96,7 +96,7 @@ pub async fn check_controller(
             ))
         }
     };
-    Err(error.and_hint("without --remove-running the workloads stay"))
+    Err(error.and_hint("or keep the workloads: leave out --remove-running"))
 }
 
 /// Deletes all ReleasePins, then all RenderedReleases, and waits until the controller has deleted their

@@ -81,10 +81,11 @@ impl Planes {
         // plane wait for it.
         let plane = met.plane.get_or_try_init(|| async {
             let client = self.ways.client(reach).await.map_err(|error| {
-                let hint = error.hint().map(|hint| format!("; {hint}"));
+                let hints = error.hints().into_iter();
+                let hints: String = hints.map(|hint| format!("; {hint}")).collect();
                 Unplaced {
                     reason: condition::DATA_PLANE_UNUSABLE,
-                    message: format!("data plane {name}: {error}{}", hint.unwrap_or_default()),
+                    message: format!("data plane {name}: {error}{hints}"),
                 }
             })?;
             let plane = Plane::new(name.clone(), client, self.settings, met.wakes.clone());

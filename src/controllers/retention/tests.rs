@@ -163,7 +163,7 @@ async fn every_release_stays_while_a_rendered_release_has_lost_its_pin() {
     let refused = sweep(&shared, "default", &due).await.unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "the RenderedRelease cart-dev runs, and its ReleasePin does not exist"
+        "gc deletes nothing, because RenderedRelease cart-dev runs workloads and its ReleasePin does not exist"
     );
     assert_eq!(requests.written(), 0);
     assert_eq!(names::<Release>(&shop).await.len(), 3);

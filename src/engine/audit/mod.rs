@@ -17,7 +17,7 @@ pub use record::{NotStored, OnRelease, Recorder, missing, of_release};
 pub use retention::{Retired, checkpoint};
 pub use timeline::{Row, Span, document, markdown, timeline};
 pub use verify::{Live, flaws, read, verify};
-pub use writer::{AuditWriter, has_entries};
+pub use writer::{AuditWriter, EntriesOf};
 
 pub use crate::api::bowline::verification::{ChainSummary, Finding, Severity, Verification};
 

@@ -120,7 +120,7 @@ pub(super) fn present(
         .to
         .take()
         .unwrap_or_else(|| recorder.identify(content()));
-    spec.detail = (kind.detail)(object, &to);
+    spec.release_ref = (kind.release_ref)(object, &to);
     spec.to = Some(to);
     spec
 }
@@ -198,7 +198,6 @@ pub(super) fn blank(
         reason: None,
         from: None,
         to: None,
-        detail: None,
         release_ref: None,
         holds: Vec::new(),
         restored_from: None,

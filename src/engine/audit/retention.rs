@@ -66,7 +66,6 @@ pub fn checkpoint(
         recorder,
     );
     spec.to = last.spec.to.clone();
-    spec.detail = last.spec.detail.clone();
     spec.release_ref = last.spec.release_ref.clone();
     spec.holds = last.spec.holds.clone();
     spec.checkpoint = Some(Checkpoint {

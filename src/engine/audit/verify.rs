@@ -21,8 +21,8 @@ use crate::api::labels;
 use crate::api::operation::{self, Operation};
 use crate::engine::subject::{Kind, Numbering};
 
-/// Parses entries as the API server returned them. An entry that cannot be parsed, or whose JSON differs
-/// from the form that bowline writes, is a finding about that entry only.
+/// Parses entries from the API server. Each entry that cannot be parsed, or whose JSON differs from the form
+/// that bowline writes, becomes a finding; the other entries are still parsed.
 pub fn read(objects: Vec<Value>) -> (Vec<AuditEntry>, Vec<Finding>) {
     let mut problems = Vec::new();
     let mut entries = Vec::with_capacity(objects.len());
@@ -71,7 +71,7 @@ pub struct Live {
     pub object: DynamicObject,
 }
 
-/// Verifies each chain alone, and each chain of an existing subject against this subject.
+/// Verifies every chain, and compares each existing subject with its chain.
 pub fn verify(subjects: &[Live], entries: &[AuditEntry]) -> Verification {
     let mut verdict = Verification {
         entries: entries.len(),
@@ -125,14 +125,15 @@ pub fn verify(subjects: &[Live], entries: &[AuditEntry]) -> Verification {
             live.check_head(&subject, None, &mut verdict.problems);
             // The subject may have changed before the AuditEntry kind was installed on the server.
             let is_optional = live.kind.numbering != Numbering::Generation;
-            let (severity, findings) =
-                match is_optional && operation::audit_head(&live.object).is_none() {
-                    true => {
-                        what += "; bowline made them before this server had AuditEntries";
-                        (Severity::Warning, &mut verdict.warnings)
-                    }
-                    false => (Severity::Incomplete, &mut verdict.problems),
-                };
+            let (severity, findings) = match is_optional
+                && operation::audit_head(&live.object).is_none()
+            {
+                true => {
+                    what += "; bowline made them before this server had AuditEntries of this kind";
+                    (Severity::Warning, &mut verdict.warnings)
+                }
+                false => (Severity::Incomplete, &mut verdict.problems),
+            };
             findings.push(finding(&subject, severity, &entry, what));
         }
     }
@@ -316,7 +317,7 @@ impl Live {
         // Later writes of annotations also change the times in the managed fields.
         object.metadata.managed_fields = None;
         let expected = fields(&present(kind, &object, &spec.subject, before, &recorder));
-        let found = fields(&spec.in_current_form());
+        let found = fields(spec);
         let mut what: Vec<String> = expected
             .iter()
             .chain(found.iter().filter(|(key, _)| !expected.contains_key(*key)))

@@ -7,12 +7,12 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
-use kube::{Client, ResourceExt};
+use kube::{Client, Resource, ResourceExt};
+use serde_json::Value;
 
 use super::{Recorder, event, missing};
 use crate::api::bowline::audit::AuditEntry;
 use crate::api::{names, operation};
-use crate::connect::kinds::{self, Discovery};
 use crate::engine::repeat::{ATTEMPTS, is_ambiguous, pause, repeat};
 use crate::engine::subject::{Kind, Numbering};
 use crate::engine::whoami;
@@ -49,7 +49,9 @@ impl AuditWriter {
         now: Timestamp,
     ) -> Result<Self, kube::Error> {
         let mut writer = Self::new(client, namespace, now).await?;
-        if kind.numbering != Numbering::Generation && !has_entries(client).await {
+        if kind.numbering != Numbering::Generation
+            && EntriesOf::ask(client, kind).await != EntriesOf::Kind
+        {
             writer.events = Some(Api::namespaced(client.clone(), namespace));
         }
         Ok(writer)
@@ -190,12 +192,47 @@ impl AuditWriter {
     }
 }
 
-/// Returns whether the server has the kind AuditEntry. Without an answer, returns true: the next request then
-/// reports the error.
-pub async fn has_entries(client: &Client) -> bool {
-    let entry = kinds::kind::<AuditEntry>();
-    let discovery = Discovery::ask(client, std::slice::from_ref(&entry)).await;
-    discovery.serves(&entry) != Some(false)
+/// The AuditEntries that a server stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntriesOf {
+    /// Entries of the kind.
+    Kind,
+    /// Entries of other kinds: an older bowline installed the definition, which lists its subjects.
+    OtherKinds,
+    /// None: the kind AuditEntry is not installed.
+    Nothing,
+}
+
+impl EntriesOf {
+    /// Reads from the OpenAPI document of the server whether it stores AuditEntries of a kind. If the server
+    /// does not answer, returns [`EntriesOf::Kind`]: the next request then reports the error.
+    pub async fn ask(client: &Client, kind: &Kind) -> Self {
+        let group = AuditEntry::api_version(&());
+        let request = http::Request::get(format!("/openapi/v3/apis/{group}"))
+            .header(http::header::ACCEPT, "application/json")
+            .body(Vec::new());
+        let Ok(request) = request else {
+            return Self::Kind;
+        };
+        match client.request::<Value>(request).await {
+            Ok(document) => Self::of(&document, kind),
+            Err(kube::Error::Api(status)) if status.code == 404 => Self::Nothing,
+            Err(_) => Self::Kind,
+        }
+    }
+
+    fn of(document: &Value, kind: &Kind) -> Self {
+        let schemas = document.pointer("/components/schemas");
+        let mut schemas = schemas.and_then(Value::as_object).into_iter().flatten();
+        let path = "/properties/spec/properties/subject/properties/kind";
+        let Some(field) = schemas.find_map(|(_, schema)| schema.pointer(path)) else {
+            return Self::Nothing;
+        };
+        match field["enum"].as_array() {
+            Some(kinds) if !kinds.iter().any(|one| one == kind.name) => Self::OtherKinds,
+            _ => Self::Kind,
+        }
+    }
 }
 
 /// Returns the sort key of an entry. A checkpoint comes after the entry with the same revision, because it

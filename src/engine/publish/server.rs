@@ -71,7 +71,7 @@ pub enum ApplyError {
     },
     /// The server did not answer the write, and a later change of the subject hides whether this change was
     /// made.
-    #[error("{what}; it is not known whether this was before or after our change")]
+    #[error("{what}; it is not known whether this was before or after your change")]
     Overtaken {
         /// The later change, as text with author and time.
         what: String,

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use self::command::Actions;
 use super::world::Key;
-use crate::api::bowline::audit::{ContentRef, Detail};
+use crate::api::bowline::audit::ContentRef;
 use crate::api::digest;
 use crate::api::hold::Hold;
 use crate::api::operation::{self, Operation};
@@ -42,7 +42,7 @@ pub struct Kind {
     pub content: fn(&DynamicObject, Timestamp, bool) -> ContentRef,
     /// Returns the values of an audit entry that only this kind has. The second argument is the content of
     /// the entry.
-    pub detail: fn(&DynamicObject, &ContentRef) -> Option<Detail>,
+    pub release_ref: fn(&DynamicObject, &ContentRef) -> Option<String>,
     /// Returns the row and the column of an object in the matrix. The column is None if the object belongs to
     /// all columns.
     pub place: fn(&DynamicObject) -> (String, Option<String>),
@@ -100,7 +100,7 @@ impl Kind {
         format!("{}/{}", resource.group, resource.plural)
     }
 
-    /// Returns the holds of an object; none if they are not readable.
+    /// Returns the holds of an object; empty if they cannot be parsed.
     pub fn holds_of(&self, object: &DynamicObject) -> Vec<Hold> {
         let read = match self.holds {
             HoldsIn::Field(path) => {

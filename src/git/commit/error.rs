@@ -134,63 +134,75 @@ impl CommitError {
     }
 
     /// Returns the next step for the user, if there is one.
-    pub fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Detached => "git switch BRANCH first, or name one with --branch".to_owned(),
-            Self::UnderWay(_) => "finish it or abort it first: git status says how".to_owned(),
+    pub fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Detached => vec![
+                "switch to a branch: git switch BRANCH".to_owned(),
+                "or name the branch of the commit: --branch NAME".to_owned(),
+            ],
+            Self::UnderWay(_) => vec!["finish it or abort it, as this says: git status".to_owned()],
             Self::Dirty { path } => {
                 let path = quoted(path);
-                format!(
-                    "git diff HEAD -- {path} shows them; commit them, git stash them, or git restore --staged --worktree -- {path}"
-                )
+                vec![
+                    format!("look at the changes: git diff HEAD -- {path}"),
+                    format!("commit them: git commit -- {path}"),
+                    format!("or discard them: git restore --staged --worktree -- {path}"),
+                ]
             }
             Self::Untracked { path } => {
-                format!("git add -- {} and commit it first", quoted(path))
+                let path = quoted(path);
+                vec![format!(
+                    "commit it: git add -- {path} && git commit -- {path}"
+                )]
             }
             Self::Hidden { path } => {
                 let path = quoted(path);
-                format!(
-                    "git update-index --no-skip-worktree --no-assume-unchanged -- {path}, and look at git diff -- {path}"
-                )
+                vec![
+                    format!(
+                        "let git see the changes: git update-index --no-skip-worktree --no-assume-unchanged -- {path}"
+                    ),
+                    format!("then look at them: git diff -- {path}"),
+                ]
             }
-            Self::NotRestored { path, .. } => {
-                let path = quoted(path);
-                format!(
-                    "git diff HEAD -- {path} shows it; git restore --staged --worktree -- {path} restores the old content"
-                )
-            }
-            Self::Altered { commit, .. } if commit.is_empty() => {
-                "git reflog lists the commit; change the hook or the filter".to_owned()
-            }
+            Self::NotRestored { path, .. } => restore(&quoted(path)),
+            Self::Altered { commit, .. } if commit.is_empty() => vec![
+                "find the commit: git reflog".to_owned(),
+                "then change the hook or the filter".to_owned(),
+            ],
             Self::Altered { commit, kept, .. } => {
                 let short = commit.get(..12).unwrap_or(commit);
-                let back = match kept {
-                    Some((_, Some(before))) => format!("git reset --keep {before} takes it back; "),
-                    _ => String::new(),
-                };
-                format!("git show {short} shows the commit; {back}change the hook or the filter")
+                let look = format!("look at the commit: git show {short}");
+                let change = "then change the hook or the filter".to_owned();
+                match kept {
+                    Some((_, Some(before))) => {
+                        let back = format!("to take it back: git reset --keep {before}");
+                        vec![look, back, change]
+                    }
+                    _ => vec![look, change],
+                }
             }
-            Self::Unread(_) => "git log -1 --stat shows the commit".to_owned(),
-            Self::Refused { left, .. } if !left.is_empty() => {
-                let left = words(left);
-                format!(
-                    "git diff HEAD -- {left} shows it; git restore --staged --worktree -- {left} restores the old content"
-                )
-            }
+            Self::Unread(_) => vec!["look at the commit: git log -1 --stat".to_owned()],
+            Self::Refused { left, .. } if !left.is_empty() => restore(&words(left)),
             Self::Refused { new, .. } if !new.is_empty() => {
                 let new = new.join(", ");
-                format!("git has no other copy of {new}: read it, then remove it or commit it")
+                vec![format!(
+                    "git has no other copy of {new}: read it, then remove it or commit it"
+                )]
             }
-            Self::Changed { .. } => "run the command again and check the new plan".to_owned(),
-            Self::Busy { lock } => format!(
-                "wait for it; if no git process runs, remove {}",
-                quoted(&lock.display().to_string())
-            ),
-            Self::Differs { branch, .. } => {
-                format!("git switch {}, then run the command there", quoted(branch))
-            }
+            Self::Changed { .. } => vec!["repeat the command and check the new plan".to_owned()],
+            Self::Busy { lock } => vec![
+                "wait until it has ended".to_owned(),
+                format!(
+                    "or remove the lock, if no git process runs: rm {}",
+                    quoted(&lock.display().to_string())
+                ),
+            ],
+            Self::Differs { branch, .. } => vec![format!(
+                "run the command on that branch, after: git switch {}",
+                quoted(branch)
+            )],
             Self::CheckedOut { place, .. } => {
-                format!("run the command there: --repo {}", quoted(place))
+                vec![format!("run the command there: --repo {}", quoted(place))]
             }
             Self::Git(GitError::File { file, error })
                 if matches!(
@@ -199,11 +211,21 @@ impl CommitError {
                 ) =>
             {
                 let file = quoted(&file.display().to_string());
-                format!("make {file} and its directory writable, then run the command again")
+                vec![format!(
+                    "make {file} and its directory writable, then repeat the command"
+                )]
             }
-            Self::NoBranchName(_) | Self::Refused { .. } | Self::Git(_) => return None,
-        })
+            Self::NoBranchName(_) | Self::Refused { .. } | Self::Git(_) => Vec::new(),
+        }
     }
+}
+
+/// Returns the next steps after a commit that left its change in files; `paths` is quoted for a shell.
+fn restore(paths: &str) -> Vec<String> {
+    vec![
+        format!("look at the change: git diff HEAD -- {paths}"),
+        format!("restore the old content: git restore --staged --worktree -- {paths}"),
+    ]
 }
 
 #[cfg(test)]
@@ -217,14 +239,14 @@ mod tests {
                 file: "a b.yaml".into(),
                 error: kind.into(),
             });
-            error.hint()
+            error.hints()
         };
-        let hint = failed(ErrorKind::PermissionDenied).unwrap();
+        let hints = failed(ErrorKind::PermissionDenied);
         assert!(
-            hint.starts_with("make 'a b.yaml' and its directory writable"),
-            "{hint}"
+            hints[0].starts_with("make 'a b.yaml' and its directory writable"),
+            "{hints:?}"
         );
-        assert_eq!(failed(ErrorKind::NotFound), None);
+        assert_eq!(failed(ErrorKind::NotFound), [""; 0]);
     }
 
     #[test]
@@ -234,7 +256,7 @@ mod tests {
         for (error, words) in [
             (
                 CommitError::Dirty { path: path() },
-                "git diff HEAD -- 'a b/$(touch x).yaml' shows them",
+                "git diff HEAD -- 'a b/$(touch x).yaml'",
             ),
             (
                 CommitError::Dirty { path: path() },
@@ -254,7 +276,7 @@ mod tests {
                     left: left(),
                     new: Vec::new(),
                 },
-                r"-- 'a b/$(touch x).yaml' 'it'\''s.yaml' restores the old content",
+                r"git restore --staged --worktree -- 'a b/$(touch x).yaml' 'it'\''s.yaml'",
             ),
             (
                 CommitError::Differs {
@@ -274,11 +296,11 @@ mod tests {
                 CommitError::Busy {
                     lock: "/a b/index.lock".into(),
                 },
-                "remove '/a b/index.lock'",
+                "rm '/a b/index.lock'",
             ),
         ] {
-            let hint = error.hint().unwrap();
-            assert!(hint.contains(words), "{hint}");
+            let hints = error.hints();
+            assert!(hints.iter().any(|hint| hint.contains(words)), "{hints:?}");
         }
     }
 }

@@ -129,7 +129,7 @@ fn catch_up(work: &WorkTree, remote: &str, branch: &str) -> Result<String, GitEr
     let own = format!("refs/heads/{branch}");
     let apart = work.commit_of(&own)?.is_some() && !work.is_within(&own, "FETCH_HEAD")?;
     Ok(match apart {
-        true => format!("git switch {} and {pull}", quoted(branch)),
+        true => format!("git switch {} && {pull}", quoted(branch)),
         false => {
             let refs = quoted(&format!("{branch}:{branch}"));
             format!("git fetch {} {refs}", quoted(remote))
@@ -145,19 +145,22 @@ impl From<GitError> for NotCommitted {
 
 impl NotCommitted {
     /// Returns the next step for the user, if there is one.
-    pub fn hint(&self) -> Option<String> {
+    pub fn hints(&self) -> Vec<String> {
         match self {
-            Self::Propose(error) => error.hint().map(str::to_owned),
-            Self::Commit(error) => error.hint(),
-            Self::Push(error) => error.hint(),
-            Self::Pending(pending) => Some(pending.hint()),
-            Self::BrokenFact(broken) => Some(broken.hint()),
-            Self::Behind { way, .. } => Some(format!("{way}, then run the command again")),
-            Self::Unseen(PushError::Unreachable { .. }) => {
-                Some("try again, or leave out --push and push the commit later".to_owned())
+            Self::Propose(error) => error.hint().into_iter().collect(),
+            Self::Commit(error) => error.hints(),
+            Self::Push(error) => error.hints(),
+            Self::Pending(pending) => vec![pending.hint()],
+            Self::BrokenFact(broken) => vec![broken.hint()],
+            Self::Behind { way, .. } => {
+                vec![format!("get these commits, then repeat the command: {way}")]
             }
-            Self::Unseen(error) => error.hint(),
-            _ => None,
+            Self::Unseen(PushError::Unreachable { .. }) => vec![
+                "try again when the remote answers".to_owned(),
+                "or leave out --push, and push the commit later: git push".to_owned(),
+            ],
+            Self::Unseen(error) => error.hints(),
+            _ => Vec::new(),
         }
     }
 }

@@ -50,11 +50,11 @@ pub enum ProposeError {
 
 impl ProposeError {
     /// Returns the next step for the user, if there is one.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn hint(&self) -> Option<String> {
         match self {
             Self::Edits(error) => error.hint(),
             Self::NoFile(_) => None,
-            Self::Unread(_) => Some("correct the files; bowline check lists them"),
+            Self::Unread(_) => Some("correct the files; list them: bowline check".to_owned()),
         }
     }
 }

@@ -18,7 +18,7 @@ use super::read::Read;
 use super::trailers::Trailers;
 use super::{Dealt, kustomize, releases};
 use crate::api::bowline::audit::{
-    Action, AuditEntrySpec, CLONE_ENDS, COMPONENT, ContentRef, Detail, RELEASE_PIN, Subject,
+    Action, AuditEntrySpec, CLONE_ENDS, COMPONENT, ContentRef, RELEASE_PIN, Subject,
 };
 use crate::api::openchoreo::pin::ReleasePinSpec;
 use crate::api::{labels, names};
@@ -421,10 +421,7 @@ fn moved(change: &Change, revision: i64) -> (AuditEntrySpec, Value) {
         reason,
         from: from.map(ContentRef::named),
         to: Some(ContentRef::named(to)),
-        detail: (to != spec.release_ref.name).then(|| Detail {
-            release_ref: Some(spec.release_ref.name.clone()),
-        }),
-        release_ref: None,
+        release_ref: (to != spec.release_ref.name).then(|| spec.release_ref.name.clone()),
         holds: spec.holds.clone(),
         restored_from: trailers.restored,
         rendered_hash: None,

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::files::{self, Charts};
 use super::index::{Held, Index, Known};
 use super::object_text::{holds, object_at, with_another, with_object, without_object};
-use super::{BadWord, Place, Tree, identity, kustomize, place, read};
+use super::{BadWord, Place, Tree, identity, index, kustomize, place, read};
 use crate::git::GitError;
 use crate::git::commit::FileEdit;
 use crate::text;
@@ -68,8 +68,18 @@ pub enum EditsError {
         /// The second place of the object.
         second: String,
     },
+    /// A file that is not checked out may already contain the object.
+    #[error("cannot add {kind} {name}: {path} may contain it, and this file is not checked out")]
+    NotCheckedOut {
+        /// The file.
+        path: String,
+        /// The kind of the object.
+        kind: String,
+        /// The name of the object.
+        name: String,
+    },
     /// A file that cannot be read may already contain the object.
-    #[error("{path} may have {kind} {name} already, and bowline cannot read it")]
+    #[error("cannot add {kind} {name}: {path} may contain it, and bowline cannot read this file")]
     MayExist {
         path: String,
         kind: String,
@@ -85,13 +95,21 @@ pub enum EditsError {
 
 impl EditsError {
     /// Returns the next step for the user, if there is one.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoPlace { .. } => Some(
-                "bowline check says what is wrong with files; [layout] in .bowline.toml says where new objects go",
+                "set the file of new objects under [layout] in .bowline.toml; list the problems of the files: bowline check"
+                    .to_owned(),
             ),
-            Self::Twice { .. } => Some("remove one of them, and commit that"),
-            Self::MayExist { .. } => Some("bowline check says what is wrong with the file"),
+            Self::Twice { first, second, .. } => Some(format!(
+                "remove it from {first} or from {second}, and commit that"
+            )),
+            Self::NotCheckedOut { path, .. } => {
+                Some(format!("check it out: {}", index::check_out(path)))
+            }
+            Self::MayExist { .. } => {
+                Some("list the problems of the file: bowline check".to_owned())
+            }
             _ => None,
         }
     }
@@ -242,8 +260,16 @@ impl Tree {
             kind: "ReleasePin".to_owned(),
             name: name.to_owned(),
         };
-        if let Some((path, _)) = index.files.iter().find(may_have) {
-            return Err(may_exist(path));
+        match index.files.iter().find(may_have) {
+            Some((path, known)) if known.not_checked_out => {
+                return Err(EditsError::NotCheckedOut {
+                    path: text::line(path).into_owned(),
+                    kind: "ReleasePin".to_owned(),
+                    name: name.to_owned(),
+                });
+            }
+            Some((path, _)) => return Err(may_exist(path)),
+            None => {}
         }
         // A kustomization can name a file that bowline does not read because of its extension.
         let (_, resources) = kustomize::named(&index.files);

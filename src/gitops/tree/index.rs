@@ -15,12 +15,12 @@ use serde_json::Value;
 use super::chronicle::Entry;
 use super::identity::PINS;
 use super::stat::Stat;
+use crate::text;
 
 /// The creation times of the objects of a file, in seconds, by the identity of the object.
 pub(super) type Births = BTreeMap<String, i64>;
 
-/// The version of the index. It is incremented when the meaning of the content changes, or the way in which files
-/// are read.
+/// The version of the index. Increment it when the meaning of the content or the reading of files changes.
 const VERSION: u32 = 8;
 
 /// The known state of a work tree.
@@ -126,13 +126,27 @@ impl LeftOutPin {
     /// Returns the reason why bowline does not know the release of the ReleasePin.
     pub fn why(&self) -> String {
         match self.problem.is_empty() {
-            true => {
-                "its ReleasePin is not checked out; check it out with git sparse-checkout add DIR"
-                    .to_owned()
-            }
+            true => "its ReleasePin is not checked out".to_owned(),
             false => self.problem.clone(),
         }
     }
+}
+
+/// The reason why bowline does not know a ReleasePin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownPin {
+    /// The reason.
+    pub why: String,
+    /// The git command that checks the file out; None if the file is on disk and cannot be read.
+    pub check_out: Option<String>,
+}
+
+/// Returns the git command that checks out the directory of a file that a sparse checkout leaves out.
+pub(super) fn check_out(path: &str) -> String {
+    let directory = path
+        .rsplit_once('/')
+        .map_or(path, |(directory, _)| directory);
+    format!("git sparse-checkout add {}", text::quoted(directory))
 }
 
 impl Known {

@@ -58,7 +58,7 @@ pub use edits::{EditsError, ObjectEdit};
 pub use files::is_manifest;
 pub use identity::{PINS, RELEASES};
 use index::Index;
-pub use index::LeftOutPin;
+pub use index::{LeftOutPin, UnknownPin};
 pub use logged::{Logged, TooLarge, logged};
 pub use look::Synced;
 pub use manifest::{Unreadable, is_a, mean_the_same, objects};
@@ -287,18 +287,25 @@ impl Tree {
         namespace: &str,
         component: &str,
         environment: &str,
-    ) -> Option<String> {
-        let pins = self.left_out_pins();
-        let own = pins.iter().find(|pin| {
+    ) -> Option<UnknownPin> {
+        let mut pins = self.left_out_files().into_iter();
+        let own = pins.find(|(_, pin)| {
             (&*pin.namespace, &*pin.component, &*pin.environment)
                 == (namespace, component, environment)
         });
-        if let Some(pin) = own {
-            return Some(pin.why());
+        if let Some((path, pin)) = own {
+            return Some(UnknownPin {
+                why: pin.why(),
+                check_out: pin.problem.is_empty().then(|| index::check_out(&path)),
+            });
         }
         let index = self.index();
         let mut files = index.files.values().filter(|known| known.may_hide_pins);
-        files.find_map(|known| known.problems.first().cloned())
+        let why = files.find_map(|known| known.problems.first().cloned())?;
+        Some(UnknownPin {
+            why,
+            check_out: None,
+        })
     }
 
     /// Returns those problems with files on disk that may hide ReleasePins, for a warning.
@@ -334,16 +341,26 @@ impl Tree {
     /// Returns the ReleasePins that bowline cannot serve: their files are not checked out or cannot be
     /// parsed.
     pub fn left_out_pins(&self) -> Vec<LeftOutPin> {
+        let pins = self.left_out_files().into_iter();
+        pins.map(|(_, pin)| pin).collect()
+    }
+
+    /// Lists the same ReleasePins, each with the path of its file.
+    fn left_out_files(&self) -> Vec<(String, LeftOutPin)> {
         let index = self.index();
         let (patches, _) = kustomize::named(&index.files);
         let files = index.files.iter();
         let files = files.filter(|(path, _)| !patches.contains(path.as_str()));
-        let pins = files.flat_map(|(_, known)| &known.left_out);
         let with_namespace = |pin: &LeftOutPin| LeftOutPin {
             namespace: identity::or_else(&pin.namespace, &index.namespace).to_owned(),
             ..pin.clone()
         };
-        pins.map(with_namespace).collect()
+        let mut found = Vec::new();
+        for (path, known) in files {
+            let pins = known.left_out.iter();
+            found.extend(pins.map(|pin| (path.clone(), with_namespace(pin))));
+        }
+        found
     }
 
     /// Returns all problems with the files: content that bowline cannot serve, and content with which other

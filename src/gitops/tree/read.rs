@@ -23,7 +23,7 @@ use super::identity::{PINS, hash, is_of_us, names_us};
 use super::index::{Held, Known, LeftOutPin};
 use super::moves::{self, Pin};
 use super::stat::{Folder, Stat};
-use super::{guess, hidden, kustomize, manifest};
+use super::{guess, hidden, index, kustomize, manifest};
 use crate::api::openchoreo::pin::ReleasePinSpec;
 use crate::api::{labels, lists, names};
 use crate::git::Blob;
@@ -492,7 +492,8 @@ fn unread(
 fn left_out(path: &str, known: Option<&Known>, template: bool, file: &LeftOut) -> Looked {
     let problem = file.ours.then(|| {
         format!(
-            "{path}: not checked out, so its content is not known; run git sparse-checkout add with its directory"
+            "{path}: not checked out, so its content is not known; check it out: {}",
+            index::check_out(path)
         )
     });
     let read = Known {

@@ -183,7 +183,6 @@ pub(super) fn spec(dealt: &Dealt, deed: &Deed, number: i64) -> AuditEntrySpec {
         reason: (!body.is_empty()).then_some(body),
         from,
         to,
-        detail: None,
         release_ref: None,
         holds: Vec::new(),
         restored_from: None,

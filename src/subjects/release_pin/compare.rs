@@ -79,10 +79,10 @@ impl CompareError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Subject(error) => error.hint(),
-            Self::Gone { .. } => Some(
-                "bowline release list shows the existing releases; choose a revision of one of them",
-            ),
-            Self::NoDataPlane { .. } => Some("bowline get dataplanes lists the data planes"),
+            Self::Gone { .. } => {
+                Some("choose a revision of an existing release, from: bowline release list")
+            }
+            Self::NoDataPlane { .. } => Some("list the data planes: bowline get dataplanes"),
             _ => None,
         }
     }

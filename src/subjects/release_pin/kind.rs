@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use kube::api::DynamicObject;
 
 use crate::api::ReleasePin;
-use crate::api::bowline::audit::{ContentRef, Detail, RELEASE_PIN};
+use crate::api::bowline::audit::{ContentRef, RELEASE_PIN};
 use crate::api::openchoreo::pin::ReleasePinSpec;
 use crate::connect::kinds;
 use crate::engine::audit::Live;
@@ -30,7 +30,7 @@ pub static KIND: Kind = Kind {
         Capability::Undo,
     ],
     content,
-    detail,
+    release_ref: differing_release_ref,
     place,
 };
 
@@ -58,11 +58,8 @@ fn content(object: &DynamicObject, at: Timestamp, owned: bool) -> ContentRef {
     ContentRef::named(spec(object).release_at(at, owned))
 }
 
-fn detail(object: &DynamicObject, to: &ContentRef) -> Option<Detail> {
-    let named = spec(object).release_ref.name;
-    (to.name != named).then_some(Detail {
-        release_ref: Some(named),
-    })
+fn differing_release_ref(object: &DynamicObject, to: &ContentRef) -> Option<String> {
+    Some(spec(object).release_ref.name).filter(|named| *named != to.name)
 }
 
 fn place(object: &DynamicObject) -> (String, Option<String>) {

@@ -289,11 +289,7 @@ fn state(entry: &AuditEntry, change: &Change) -> State {
         at: change.at,
         uid: entry.spec.subject.uid.as_deref().map(Into::into),
         revision: change.revision,
-        reference: entry
-            .spec
-            .release_ref()
-            .map(str::to_owned)
-            .or(change.to.clone()),
+        reference: entry.spec.release_ref.clone().or(change.to.clone()),
         holds: entry.spec.holds.clone(),
         before: change.from.clone(),
         change: 0,

@@ -7,7 +7,7 @@ use crate::engine::ownership::GitOps;
 use crate::text::{self, quoted};
 
 /// The hint for [`Refusal::Unready`].
-pub const UNREADY_ANYWAY: &str = "--unready promotes a release that is not ready";
+pub const UNREADY_ANYWAY: &str = "to promote it although it is not ready: add --unready";
 
 /// The reason why a rule refuses an action.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -43,10 +43,12 @@ pub enum Refusal {
         environment: String,
         /// The problem with the file.
         why: String,
+        /// The git command that checks the file out; None if the file is on disk and cannot be read.
+        check_out: Option<String>,
     },
     /// The ReleasePin name is taken by another pair of component and environment: `a-b` in `c` and `a` in
     /// `b-c` give the same name.
-    #[error("ReleasePin {name} belongs to {component} in {environment}")]
+    #[error("the name {name} is taken: it is the ReleasePin of {component} in {environment}")]
     NameTaken {
         /// The name of the ReleasePin.
         name: String,
@@ -105,14 +107,16 @@ pub enum Refusal {
     #[error(transparent)]
     Pipeline(#[from] PipelineFault),
     /// Several pipelines of the namespace have different retentions.
-    #[error("the DeploymentPipelines of namespace {namespace} ({}) disagree about retention", .pipelines.join(", "))]
+    #[error("the DeploymentPipelines of namespace {namespace} ({}) have different retentions", .pipelines.join(", "))]
     RetentionDiffers {
         namespace: String,
         pipelines: Vec<String>,
     },
     /// A ReleasePin names a release that does not exist. More releases or ReleasePins may be lost, so gc is
     /// refused.
-    #[error("ReleasePin {pin} names release {release}, which does not exist")]
+    #[error(
+        "gc deletes nothing, because ReleasePin {pin} names release {release}, which does not exist"
+    )]
     ReleaseLost {
         /// The name of the ReleasePin.
         pin: String,
@@ -120,7 +124,9 @@ pub enum Refusal {
     },
     /// A RenderedRelease has no ReleasePin, so nobody knows which releases its workloads need, and gc is
     /// refused.
-    #[error("the RenderedRelease {rendered} runs, and its ReleasePin does not exist")]
+    #[error(
+        "gc deletes nothing, because RenderedRelease {rendered} runs workloads and its ReleasePin does not exist"
+    )]
     Unpinned {
         /// The name of the RenderedRelease.
         rendered: String,
@@ -232,7 +238,7 @@ pub enum Refusal {
         known: Vec<String>,
     },
     /// The retention of the pipeline has an invalid minimum age.
-    #[error("the retention of the DeploymentPipeline is not valid: minAge: {why}")]
+    #[error("spec.retention.minAge of the DeploymentPipeline is not valid: {why}")]
     BadRetention {
         /// The reason why the minimum age is invalid.
         why: String,
@@ -310,10 +316,7 @@ impl Step {
         let component = quoted(component);
         match self {
             Self::Deploy { environment } => {
-                format!(
-                    "bowline deploy {component} --environment {}",
-                    quoted(environment)
-                )
+                format!("bowline deploy {component} -e {}", quoted(environment))
             }
             Self::Promote { from, to } => {
                 let (from, to) = (quoted(from), quoted(to));
@@ -431,15 +434,15 @@ impl Refusal {
     }
 
     /// Returns the next step for a user of the command line. `aim` adds the flags of the target to a command.
-    pub fn hint(&self, aim: &dyn Fn(&str) -> String) -> Option<String> {
+    pub fn hints(&self, aim: &dyn Fn(&str) -> String) -> Vec<String> {
         let at = |component: &str, environment: &str| {
-            format!(
-                "{} --environment {}",
-                quoted(component),
-                quoted(environment)
-            )
+            format!("{} -e {}", quoted(component), quoted(environment))
         };
-        Some(match self {
+        let history = |component: &str, environment: &str| {
+            aim(&format!("bowline history {}", at(component, environment)))
+        };
+        let skip_path = || "to do it without a path: add --skip-path --reason TEXT".to_owned();
+        match self {
             Self::NoPin {
                 component,
                 environment,
@@ -448,57 +451,79 @@ impl Refusal {
             } => {
                 let command = step.command(component);
                 let command = aim(&format!("{command}{}", reason(*requires_reason)));
-                match step.target() == environment {
+                vec![match step.target() == environment {
                     true => format!("to deploy it there: {command}"),
                     false => format!("to deploy it there, begin with: {command}"),
-                }
+                }]
             }
-            Self::NameTaken { .. } => {
-                "bowline names a ReleasePin COMPONENT-ENVIRONMENT; rename the component or the environment"
-                    .to_owned()
-            }
-            Self::ReleaseLost { .. } => {
-                "create the release again, or move the ReleasePin to one that exists: bowline deploy, bowline rollback"
-                    .to_owned()
-            }
+            Self::NameTaken { .. } => vec![
+                "rename the component or the environment: the name of a ReleasePin is COMPONENT-ENVIRONMENT"
+                    .to_owned(),
+            ],
+            Self::ReleaseLost { release, .. } => vec![
+                format!(
+                    "create release {release} again: {}",
+                    aim("bowline apply -f FILE")
+                ),
+                format!(
+                    "or deploy an existing release: {}",
+                    aim("bowline deploy COMPONENT -e ENVIRONMENT --release NAME")
+                ),
+            ],
             Self::Unpinned { rendered } => {
                 let delete = format!(
                     "bowline delete releases.core.choreo.dev {}",
                     quoted(rendered)
                 );
-                format!(
-                    "create the ReleasePin {rendered} again, or remove its workloads: {}",
-                    aim(&delete)
-                )
+                vec![
+                    format!(
+                        "to keep the workloads, create ReleasePin {rendered} again: {}",
+                        aim("bowline apply -f FILE")
+                    ),
+                    format!("to remove the workloads: {}", aim(&delete)),
+                ]
             }
             Self::NoRelease { .. } => {
-                format!("{} lists all releases", aim("bowline release list"))
+                vec![format!("list all releases: {}", aim("bowline release list"))]
             }
             Self::Bad { release } => {
                 let good = format!("bowline mark good {} --reason TEXT", quoted(release));
-                format!("choose another release; if this one is good: {}", aim(&good))
+                vec![
+                    format!("choose another release: {}", aim("bowline release list")),
+                    format!("if {release} is good: {}", aim(&good)),
+                ]
             }
-            Self::Deleting { .. } => "choose another release".to_owned(),
-            Self::NoPath { from, leads, .. } => match leads.is_empty() {
-                true => format!(
-                    "no path starts at {from}; --skip-path with --reason overrides this"
+            Self::Deleting { .. } => {
+                vec![format!(
+                    "choose another release: {}",
+                    aim("bowline release list")
+                )]
+            }
+            Self::NoPath { from, leads, .. } => vec![
+                match leads.is_empty() {
+                    true => format!("no path starts at {from}"),
+                    false => format!("the paths from {from} lead to {}", leads.join(", ")),
+                },
+                skip_path(),
+            ],
+            Self::NotFirst { first, .. } => vec![
+                match first.is_empty() {
+                    true => "the pipeline has no paths".to_owned(),
+                    false => format!("deploy to {} and promote from there", first.join(" or ")),
+                },
+                skip_path(),
+            ],
+            Self::NoPipeline { .. } => vec![
+                format!(
+                    "create a DeploymentPipeline: {}",
+                    aim("bowline apply -f FILE")
                 ),
-                false => format!(
-                    "the paths from {from} lead to {}; --skip-path with --reason overrides this",
-                    leads.join(", ")
-                ),
-            },
-            Self::NotFirst { first, .. } if first.is_empty() => {
-                "the pipeline has no paths; --skip-path with --reason overrides this".to_owned()
-            }
-            Self::NotFirst { first, .. } => format!(
-                "deploy to {} and promote from there; --skip-path with --reason overrides this",
-                first.join(" or ")
-            ),
-            Self::NoPipeline { .. } => {
-                "apply a DeploymentPipeline, or use --skip-path with --reason".to_owned()
-            }
-            Self::Unready { .. } => format!("wait until it is ready; {UNREADY_ANYWAY}"),
+                skip_path(),
+            ],
+            Self::Unready { .. } => vec![
+                "wait until it is ready, then repeat the command".to_owned(),
+                UNREADY_ANYWAY.to_owned(),
+            ],
             Self::Held {
                 component,
                 environment,
@@ -509,13 +534,12 @@ impl Refusal {
                 let unpin = format!("bowline unpin {}", at(component, environment));
                 let reason = reason(*requires_reason);
                 match ids.is_empty() {
-                    true => aim(&format!("{unpin}{reason}")),
+                    true => vec![aim(&format!("{unpin}{reason}"))],
                     false => {
                         let each = ids.iter();
-                        let each = each.map(|id| {
-                            aim(&format!("{unpin} --hold {}{reason}", quoted(id)))
-                        });
-                        each.collect::<Vec<_>>().join("; ")
+                        let each = each
+                            .map(|id| aim(&format!("{unpin} --hold {}{reason}", quoted(id))));
+                        each.collect()
                     }
                 }
             }
@@ -524,14 +548,16 @@ impl Refusal {
                 environment,
                 release,
                 ..
-            } => format!(
+            } => vec![format!(
                 "change it in git: bowline --repo DIR deploy {} --release {}",
                 at(component, environment),
                 quoted(release)
-            ),
-            Self::NoReason { .. } | Self::NoNote { .. } => "add --reason".to_owned(),
-            Self::KindsAbsent { .. } => format!("{} installs the kinds", aim("bowline install")),
-            Self::Stale { .. } | Self::Loading { .. } => "try again in a moment".to_owned(),
+            )],
+            Self::NoReason { .. } | Self::NoNote { .. } => vec!["add --reason TEXT".to_owned()],
+            Self::KindsAbsent { .. } => {
+                vec![format!("install the kinds: {}", aim("bowline install"))]
+            }
+            Self::Stale { .. } | Self::Loading { .. } => vec!["try again in a moment".to_owned()],
             Self::NoLastGood {
                 component,
                 environment,
@@ -540,11 +566,13 @@ impl Refusal {
             } if let [newest, ..] = bad.as_slice() => {
                 let release = &newest.release;
                 let good = format!("bowline mark good {} --reason TEXT", quoted(release));
-                let history = aim(&format!("bowline history {}", at(component, environment)));
-                format!(
-                    "if {release} is good: {}; otherwise name a release that is not marked bad with --to RELEASE: {history} lists them",
-                    aim(&good)
-                )
+                vec![
+                    format!("if {release} is good: {}", aim(&good)),
+                    format!(
+                        "otherwise choose a release with --to RELEASE, from: {}",
+                        history(component, environment)
+                    ),
+                ]
             }
             Self::NoLastGood {
                 component,
@@ -560,37 +588,50 @@ impl Refusal {
                 component,
                 environment,
                 ..
-            } => {
-                let history = aim(&format!("bowline history {}", at(component, environment)));
-                format!("name the release with --to RELEASE or --to-revision N; {history} lists them")
             }
-            Self::NothingBefore { pin, .. } => {
-                let delete = format!("bowline delete releasepins.openchoreo.dev {}", quoted(pin));
-                format!("to remove it: {}", aim(&delete))
-            }
-            Self::CloneEnds { .. } => "git fetch --unshallow fetches the rest".to_owned(),
-            Self::NotRead { .. } => {
-                let check = aim("bowline check");
-                format!("correct the file, or check it out; {check} lists the problems")
-            }
-            Self::NotOnRecord {
+            | Self::NotOnRecord {
                 component,
                 environment,
                 ..
-            } => {
-                let history = aim(&format!("bowline history {}", at(component, environment)));
-                format!("{history} lists the revisions; rollback --to RELEASE chooses one")
+            } => vec![format!(
+                "choose a release with --to RELEASE, from: {}",
+                history(component, environment)
+            )],
+            Self::NothingBefore { pin, .. } => {
+                let delete = format!("bowline delete releasepins.openchoreo.dev {}", quoted(pin));
+                vec![format!("to remove the deployment: {}", aim(&delete))]
             }
-            Self::BadRetention { .. } => "correct it, or use --min-age".to_owned(),
-            Self::SeveralHolds { .. } => "name one with --hold ID".to_owned(),
+            Self::CloneEnds { .. } => {
+                vec!["fetch the rest of the history: git fetch --unshallow".to_owned()]
+            }
+            Self::NotRead { check_out, .. } => vec![match check_out {
+                Some(command) => format!("check it out: {command}"),
+                None => format!(
+                    "correct the file; list the problems: {}",
+                    aim("bowline check")
+                ),
+            }],
+            Self::BadRetention { .. } => vec![
+                "correct it: kubectl edit deploymentpipelines.openchoreo.dev".to_owned(),
+                "or set the minimum age for this command: --min-age AGE".to_owned(),
+            ],
+            Self::SeveralHolds { .. } => vec!["add --hold ID".to_owned()],
             Self::NoSuchHold { known, .. } if !known.is_empty() => {
-                "name one with --hold ID".to_owned()
+                vec!["name an existing hold: --hold ID".to_owned()]
             }
-            Self::Pipeline(fault) => fault.hint(),
-            Self::RetentionDiffers { .. } => {
-                "delete one of them, or give both --keep and --min-age".to_owned()
-            }
-            _ => return None,
-        })
+            Self::Pipeline(fault) => vec![fault.hint()],
+            Self::RetentionDiffers { .. } => vec![
+                "delete all but one: kubectl delete deploymentpipelines.openchoreo.dev NAME"
+                    .to_owned(),
+                "or set both limits for this command: --keep N --min-age AGE".to_owned(),
+            ],
+            Self::NoComponent { .. }
+            | Self::NoEnvironment { .. }
+            | Self::Nothing { .. }
+            | Self::OfAnother { .. }
+            | Self::NoRevision { .. }
+            | Self::NoHold { .. }
+            | Self::NoSuchHold { .. } => Vec::new(),
+        }
     }
 }

@@ -18,7 +18,7 @@ use super::template::{self, DEPLOYMENT_KIND, PAUSED, TEMPLATE};
 use crate::api::bowline::audit::Action;
 use crate::api::hold::Hold;
 use crate::api::labels;
-use crate::engine::audit;
+use crate::engine::audit::EntriesOf;
 use crate::engine::ownership::{GitOps, gitops};
 use crate::engine::plan::{Asked, Change, Field, Plan};
 use crate::engine::production::{Place, place};
@@ -40,12 +40,17 @@ pub async fn plan(
     allowed(client, subject, &place).await?;
     let mut planner = Planner::new(subject, &workload, &place, asked);
     let mut planned = planner.plan(&command.verb)?;
-    if !audit::has_entries(client).await {
-        planned.notes.push(
+    planned.notes.extend(match EntriesOf::ask(client, subject.kind).await {
+        EntriesOf::Kind => None,
+        EntriesOf::OtherKinds => Some(format!(
+            "the kind AuditEntry of this cluster is from an older bowline and has no entries of a {}: bowline records the change in an annotation of the object and as an Event; bowline install updates the kinds",
+            subject.kind.name
+        )),
+        EntriesOf::Nothing => Some(
             "this cluster has no AuditEntries: bowline records the change in an annotation of the object and as an Event"
                 .to_owned(),
-        );
-    }
+        ),
+    });
     Ok(planned)
 }
 
@@ -252,7 +257,7 @@ impl<'a> Planner<'a> {
         if self.asked.reason.is_none() {
             return Err(SubjectError::refused(
                 format!("cannot {verb} {name} with --force without a reason: {tool} owns it"),
-                "add --reason".to_owned(),
+                "add --reason TEXT".to_owned(),
             ));
         }
         self.warnings.push(format!(
@@ -368,7 +373,7 @@ impl<'a> Planner<'a> {
     fn freeze(&mut self, name: &str) -> Result<(), SubjectError> {
         if self.subject.kind.name != DEPLOYMENT_KIND {
             return Err(SubjectError::Refused {
-                why: format!("cannot freeze {name}: only a Deployment can be paused"),
+                why: format!("cannot pin {name} with --freeze: only a Deployment can be paused"),
                 hint: Some(format!("bowline pin {name}")),
             });
         }
@@ -376,7 +381,7 @@ impl<'a> Planner<'a> {
         if health.health != crate::api::choreo::rendered::Health::Healthy && !self.is_paused() {
             let why = health.message.unwrap_or_default();
             return Err(SubjectError::Refused {
-                why: format!("cannot freeze {name}: its rollout is not complete: {why}"),
+                why: format!("cannot pin {name} with --freeze: its rollout is not complete: {why}"),
                 hint: Some(format!("bowline pin {name}")),
             });
         }

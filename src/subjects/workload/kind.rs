@@ -52,7 +52,7 @@ const fn workload(
         }),
         capabilities: &[Capability::Rollback, Capability::Pin, Capability::Undo],
         content,
-        detail: |_, _| None,
+        release_ref: |_, _| None,
         place: |object| (object.name_any(), object.namespace()),
     }
 }

@@ -2,12 +2,42 @@
 //! restores.
 
 use jiff::Timestamp;
+use kube_embedded::{Embedded, Objects, Setup};
+use serde_json::json;
 
 use super::fixture::{deployment, replica_set};
+use super::kind::DEPLOYMENT;
 use super::matrix;
+use crate::engine::audit::EntriesOf;
 use crate::engine::world::{Key, Source, World};
 use crate::subjects;
 use crate::subjects::release_pin::matrix::Health;
+
+#[tokio::test]
+async fn a_workload_has_audit_entries_only_if_the_kind_lists_its_kind() {
+    let current = crate::api::store_setup().objects;
+    let crds = crate::api::crds();
+    let crd = crds.iter().find(|crd| crd.spec.names.kind == "AuditEntry");
+    let mut older = serde_json::to_value(crd.unwrap()).unwrap();
+    let schema = &mut older["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let subject = &mut schema["properties"]["spec"]["properties"]["subject"];
+    subject["properties"]["kind"]["enum"] = json!(["ReleasePin", "Component"]);
+    for (objects, expected) in [
+        (current, EntriesOf::Kind),
+        (Objects::of(vec![older]), EntriesOf::OtherKinds),
+        (Objects::default(), EntriesOf::Nothing),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let setup = Setup {
+            objects,
+            ..Setup::default()
+        };
+        let file = folder.path().join("store.db");
+        let store = Embedded::open(&file, "ana", setup).await.unwrap();
+        let client = store.client("shop");
+        assert_eq!(EntriesOf::ask(&client, &DEPLOYMENT).await, expected);
+    }
+}
 
 fn world() -> World {
     let mut world = crate::subjects::read_model();

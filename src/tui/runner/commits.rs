@@ -21,7 +21,7 @@ impl From<NotCommitted> for Refused {
     fn from(error: NotCommitted) -> Self {
         Self {
             why: vec![error.to_string()],
-            hints: error.hint().into_iter().collect(),
+            hints: error.hints(),
             ..Self::default()
         }
     }

@@ -53,7 +53,7 @@ async fn what_is_not_ready_or_is_marked_bad_is_not_promoted() {
     settled(&story.client, "cart", "dev", json!(null)).await;
     story.keys("g m").shows("bad").await;
     story.keys("P").shows("release cart-v3 is marked bad").await;
-    story.shows("A marks this one good again").await;
+    story.shows("A marks this release good").await;
     assert_eq!(story.names("cart", "staging").await, "cart-v2");
 }
 

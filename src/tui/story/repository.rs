@@ -210,14 +210,12 @@ async fn a_work_tree_that_is_not_ready_is_refused_with_what_to_do() {
     story
         .shows("pins/staging/cart.yaml has changes that are not committed")
         .await;
-    story
-        .shows("git diff HEAD -- pins/staging/cart.yaml shows them")
-        .await;
+    story.shows("git diff HEAD -- pins/staging/cart.yaml").await;
     story.keys("esc").hides(refused);
     work.git("restore pins/staging/cart.yaml");
     work.git("checkout -q --detach");
     story.keys("P").shows("HEAD is detached").await;
-    story.shows("git switch BRANCH first").await;
+    story.shows("git switch BRANCH").await;
     story.keys("esc").hides(refused);
     story.shows("deploy ▪ detached HEAD").await;
     work.git("switch -q main");

@@ -284,7 +284,7 @@ fn gc_removes_files_in_one_commit() {
     );
     shop.commit("more");
     let before = shop.head();
-    shop.ends("gc --keep 2 --min-age 0s", 5, "--confirm deletes them");
+    shop.ends("gc --keep 2 --min-age 0s", 5, "delete them: --confirm");
     let plan = shop.ends(
         "gc --keep 2 --min-age 0s --dry-run",
         3,

@@ -125,7 +125,7 @@ fn a_commit_that_others_follow_is_kept_and_told() {
     assert_eq!(shop.head(), head, "{}", ran.err);
     let ran = shop.ends(PROMOTE, 1, "the commit is still on main");
     assert!(!ran.out.contains("cart-2"), "{}", ran.out);
-    let way = format!("git reset --keep {head} takes it back");
+    let way = format!("to take it back: git reset --keep {head}");
     assert!(ran.err.contains(&way), "{}", ran.err);
     assert_eq!(shop.git("rev-parse HEAD~2"), head);
     // bowline accepts another commit of a hook that does not change the ReleasePin.
@@ -403,7 +403,7 @@ fn a_change_of_another_pin_by_a_hook_is_named() {
 fn a_commit_that_a_hook_removed_is_in_the_reflog() {
     let shop = Shop::open(&["cart"]);
     shop.hook("post-commit", "git reset -q --hard HEAD~1");
-    let ran = shop.ends(PROMOTE, 1, "git reflog lists the commit");
+    let ran = shop.ends(PROMOTE, 1, "find the commit: git reflog");
     assert!(!ran.err.contains("git show"), "{}", ran.err);
 }
 

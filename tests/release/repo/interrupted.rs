@@ -172,7 +172,7 @@ fn the_change_of_an_interrupted_action_is_named_and_a_dry_run_restores_nothing()
     let left = shop.status();
     assert!(left.contains("pins/staging/cart.yaml"), "{left}");
     let named = "was interrupted before its commit, and its change is still in pins/staging/cart.yaml, pins/staging/search.yaml";
-    let next = "the next action restores these files first";
+    let next = "it restores these files first";
     for (line, code) in [
         ("status", 0),
         ("check", 1),

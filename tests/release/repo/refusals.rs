@@ -193,7 +193,8 @@ fn what_is_not_committed_is_nothing_to_rest_on() {
     shop.write("pins/dev/cart.yaml", &pin("cart", "dev", "cart-3"));
     let ran = shop.ends(PROMOTE, 5, "is not committed");
     assert!(
-        ran.err.contains("hint: commit pins/dev/cart.yaml first"),
+        ran.err
+            .contains("hint: commit it: git add -- pins/dev/cart.yaml"),
         "{}",
         ran.err
     );

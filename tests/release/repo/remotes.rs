@@ -97,7 +97,7 @@ fn story(shop: &Shop, bare: &Path, url: &str, more: &[(&str, &str)]) {
     );
     assert!(
         ran.err
-            .contains("your commit is kept; git pull --rebase origin main"),
+            .contains("your commit is kept; to push it: git pull --rebase origin main"),
         "{}",
         ran.err
     );
@@ -226,7 +226,7 @@ fn a_branch_that_somebody_else_pushed() {
     let ran = shop.ends(&promote, 4, "origin is 1 commit ahead on pr");
     assert!(
         ran.err
-            .contains("hint: git fetch origin pr:pr, then run the command again"),
+            .contains("hint: get these commits, then repeat the command: git fetch origin pr:pr"),
         "{}",
         ran.err
     );
@@ -242,7 +242,7 @@ fn a_branch_that_somebody_else_pushed() {
         4,
         "origin is 1 commit ahead on pr",
     );
-    let way = "git switch pr and git pull --rebase origin pr";
+    let way = "git switch pr && git pull --rebase origin pr";
     assert!(ran.err.contains(way), "{}", ran.err);
     assert_eq!(shop.head(), main);
 }

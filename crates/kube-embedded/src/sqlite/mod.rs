@@ -14,6 +14,7 @@ mod open;
 mod read;
 #[cfg(test)]
 mod tests;
+mod waiting;
 mod write;
 
 use std::collections::HashMap;
@@ -27,6 +28,7 @@ use tokio::sync::{Semaphore, watch};
 pub use damage::Damage;
 pub use open::OpenError;
 pub use read::{Changes, Page, PageRequest, Scope};
+pub use waiting::long_waits;
 pub use write::{Expect, Fill, Follow, FollowUp, Put, Remove, Write};
 
 /// A resourceVersion: the id of a row of the log.

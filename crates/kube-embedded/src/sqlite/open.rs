@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::compact::Bounds;
 use super::damage::Damage;
-use super::{Inner, News, OPEN, Revision, Store, read, write};
+use super::{Inner, News, OPEN, Revision, Store, read, waiting, write};
 
 /// The SQLite application id (`bowl`). It distinguishes a store from other SQLite files.
 pub(super) const APPLICATION: i32 = 0x626f_776c;
@@ -20,17 +20,6 @@ const LAYOUT: i32 = 1;
 const READERS: usize = 4;
 /// The interval at which the store checks for commits of other processes. A check takes microseconds.
 const TAIL: Duration = Duration::from_millis(50);
-/// The longest time to wait for another process's lock, and the interval between attempts. SQLite's own busy
-/// handler waits up to a tenth of a second between attempts, so it never gets the lock between two writes of
-/// a busy process.
-const BUSY: Duration = Duration::from_secs(20);
-const TRY: Duration = Duration::from_millis(2);
-
-/// Waits once for another process's lock; returns false when the total time exceeds [`BUSY`].
-pub(super) fn wait_for_lock(tries: i32) -> bool {
-    std::thread::sleep(TRY);
-    u128::from(tries.unsigned_abs()) < BUSY.as_millis() / TRY.as_millis()
-}
 
 /// The reason why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -262,6 +251,7 @@ fn refuse_network(_: &Path, _: &Path) -> Result<(), OpenError> {
 
 pub(super) fn start(path: &Path) -> Result<Arc<Inner>, OpenError> {
     let failed = |cause| refused(path, cause);
+    waiting::set_file(path);
     refuse_special(path)?;
     refuse_emptied(path)?;
     make_private_file(path);
@@ -277,8 +267,11 @@ pub(super) fn start(path: &Path) -> Result<Arc<Inner>, OpenError> {
     let inner = inner(path, Access::Write, jobs, newest);
     let weak = Arc::downgrade(&inner);
     spawn(path, "store-writer", {
-        let weak = weak.clone();
-        Box::new(move || write::run(weak, writer, inbox, newest))
+        let (weak, file) = (weak.clone(), path.to_owned());
+        Box::new(move || {
+            waiting::set_file(&file);
+            write::run(weak, writer, inbox, newest);
+        })
     })?;
     spawn(
         path,
@@ -290,6 +283,7 @@ pub(super) fn start(path: &Path) -> Result<Arc<Inner>, OpenError> {
 
 /// Opens a store for reading. No thread writes to it or compacts it.
 pub(super) fn start_readonly(path: &Path) -> Result<Arc<Inner>, OpenError> {
+    waiting::set_file(path);
     refuse_special(path)?;
     refuse_emptied(path)?;
     let outside = Outside::of(path);
@@ -464,7 +458,7 @@ fn bare(path: &Path, access: Access) -> rusqlite::Result<Connection> {
         Access::Write | Access::Read => Connection::open_with_flags(path, flags)?,
         Access::Frozen => Connection::open_with_flags(frozen(path), flags)?,
     };
-    connection.busy_handler(Some(wait_for_lock))?;
+    connection.busy_handler(Some(waiting::wait_for_lock))?;
     connection.set_prepared_statement_cache_capacity(32);
     // With this setting, SQLite plans each statement once, and not again for other bound values.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
@@ -497,6 +491,7 @@ fn settle(connection: &Connection) -> rusqlite::Result<()> {
 /// for the lock, so this function tries again.
 fn use_wal(connection: &Connection) -> rusqlite::Result<()> {
     let begun = std::time::Instant::now();
+    let mut tries = 0_i32;
     loop {
         let mode = connection
             .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
@@ -509,9 +504,10 @@ fn use_wal(connection: &Connection) -> rusqlite::Result<()> {
             }
             Err(cause)
                 if cause.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
-                    && begun.elapsed() < BUSY =>
+                    && begun.elapsed() < waiting::BUSY =>
             {
-                std::thread::sleep(TRY);
+                waiting::wait_for_lock(tries);
+                tries = tries.saturating_add(1);
             }
             Err(cause) => return Err(cause),
         }

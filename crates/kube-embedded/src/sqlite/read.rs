@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, ffi, params};
 
-use super::{Event, FollowUp, Inner, Key, Revision, Row, Store, StoreError, open};
+use super::{Event, FollowUp, Inner, Key, Revision, Row, Store, StoreError, open, waiting};
 
 /// The objects of a resource, in one namespace or in all namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -208,6 +208,7 @@ impl Store {
         tokio::task::spawn_blocking(move || {
             // The permit belongs to the thread, because the query continues when the caller is cancelled.
             let _turn = turn;
+            waiting::set_file(&store.0.path);
             let (access, outside) = store.0.access();
             let connection = match store.0.idle_connection() {
                 Some(connection) => connection,

@@ -631,3 +631,24 @@ async fn the_write_ahead_log_is_bounded_however_busy_the_readers() {
     println!("largest write-ahead log: {largest} bytes for 100 MB of writes");
     assert!(largest < 48 << 20, "{largest}");
 }
+
+#[test]
+fn a_long_wait_for_the_lock_of_another_process_reports_the_file() {
+    let fresh = Fresh::new();
+    let path = fresh.store.path().to_owned();
+    let mut waits = waiting::long_waits();
+    let other = open::connect(&path, open::Access::Write).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let opening = std::thread::spawn({
+        let path = path.clone();
+        move || open::start(&path).map(drop)
+    });
+    let reported = runtime().block_on(async {
+        let report = waits.wait_for(|file| file.as_ref() == Some(&path));
+        let limit = std::time::Duration::from_secs(15);
+        tokio::time::timeout(limit, report).await.is_ok()
+    });
+    other.execute_batch("ROLLBACK").unwrap();
+    assert!(reported, "nothing was reported");
+    opening.join().unwrap().unwrap();
+}

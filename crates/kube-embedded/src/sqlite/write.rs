@@ -9,7 +9,9 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
-use super::{Event, Inner, Key, News, Revision, Row, Store, StoreError, compact, open, read};
+use super::{
+    Event, Inner, Key, News, Revision, Row, Store, StoreError, compact, open, read, waiting,
+};
 
 /// The precondition of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -283,7 +285,7 @@ fn fold_wal(connection: &mut Connection, patience: Duration) -> rusqlite::Result
     connection.busy_timeout(patience)?;
     let busy: rusqlite::Result<bool> =
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
-    connection.busy_handler(Some(open::wait_for_lock))?;
+    connection.busy_handler(Some(waiting::wait_for_lock))?;
     Ok(!busy?)
 }
 

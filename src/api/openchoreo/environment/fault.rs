@@ -42,12 +42,10 @@ impl PipelineFault {
         const KIND: &str = "deploymentpipelines.openchoreo.dev";
         match self {
             Self::Cycle { pipeline, .. } => format!("kubectl edit {KIND} {pipeline}"),
-            Self::Several { pipelines, .. } => {
-                let names = pipelines.join(" or ");
-                format!(
-                    "decide which one stays, and delete the other: kubectl delete {KIND} NAME, where NAME is {names}"
-                )
-            }
+            Self::Several { pipelines, .. } => format!(
+                "delete all but one of {}: kubectl delete {KIND} NAME",
+                pipelines.join(", ")
+            ),
         }
     }
 

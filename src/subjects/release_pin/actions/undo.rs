@@ -107,7 +107,7 @@ fn before<'e>(pin: &Pin, entries: &'e [AuditEntry]) -> Result<&'e AuditEntry, Re
 fn state(entry: &AuditEntry) -> (&str, &[Hold]) {
     let spec = &entry.spec;
     let counted = spec.to.as_ref().map_or("", |to| to.name.as_str());
-    let named = spec.release_ref().unwrap_or(counted);
+    let named = spec.release_ref.as_deref().unwrap_or(counted);
     (named, &spec.holds)
 }
 

@@ -146,7 +146,7 @@ impl Found<'_> {
     fn content(&self, entry: Option<&AuditEntrySpec>) -> Option<Pinned> {
         let said = |spec: &AuditEntrySpec| {
             let release = spec.to.clone()?;
-            let reference = spec.release_ref().unwrap_or(&release.name);
+            let reference = spec.release_ref.as_deref().unwrap_or(&release.name);
             Some(Pinned {
                 reference: Some(reference.to_owned()),
                 replaced: spec.from.as_ref().map(|from| from.name.clone()),

@@ -64,7 +64,9 @@ impl NoSubject {
     /// Returns the next step for the user, if there is one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::NotDeployed { .. } | Self::NoPin(_) => Some("bowline status shows the matrix"),
+            Self::NotDeployed { .. } | Self::NoPin(_) => {
+                Some("see where it is deployed: bowline status")
+            }
             Self::Target(_) => None,
         }
     }

@@ -71,7 +71,6 @@ fn entry(revision: i64, action: Action, to: Option<&str>) -> AuditEntry {
             uid: Some(format!("uid-{name}")),
             hash: Some(format!("hash-{name}")),
         }),
-        detail: None,
         release_ref: None,
         holds: Vec::new(),
         restored_from: (action == Action::Rollback).then_some(1),

@@ -635,7 +635,7 @@ async fn what_hides_whether_it_was_done_is_said() {
         told.starts_with("cart-prod was changed to cart-1 by ana"),
         "{told}"
     );
-    assert!(told.ends_with("before or after our change"), "{told}");
+    assert!(told.ends_with("before or after your change"), "{told}");
 }
 
 #[tokio::test]

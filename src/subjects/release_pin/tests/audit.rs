@@ -808,7 +808,7 @@ fn entries_of_bowline_0_1_are_read_and_verified() {
     assert!(verdict.is_valid(), "{:?}", verdict.problems);
     assert_eq!((verdict.entries, verdict.chains.len()), (4, 2));
     let held = entries.iter().find(|entry| entry.spec.revision == 3);
-    assert_eq!(held.unwrap().spec.release_ref(), Some("cart-v2"));
+    assert_eq!(held.unwrap().spec.release_ref.as_deref(), Some("cart-v2"));
     // Verification finds a changed value in an entry of the old format too.
     for path in ["/spec/releaseRef", "/spec/holds/0/owner", "/spec/to/name"] {
         let mut tampered = stored["entries"].clone();

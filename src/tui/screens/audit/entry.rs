@@ -212,7 +212,7 @@ impl State {
         if let Some(to) = &spec.to {
             add("to", &release(to), Role::Text);
         }
-        if let Some(named) = spec.release_ref() {
+        if let Some(named) = &spec.release_ref {
             add(
                 "releaseRef",
                 &format!("{named}; a hold fixes another release"),

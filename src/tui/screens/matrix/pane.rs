@@ -214,7 +214,7 @@ fn left_out(pin: &LeftOutPin) -> String {
     }
     format!(
         "The ReleasePin of {component} in {environment} is not checked out, so its release is not known; \
-         git sparse-checkout add its directory."
+         check it out: git sparse-checkout add DIR."
     )
 }
 

@@ -531,10 +531,11 @@ fn nothing(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
             ),
             "nothing is wrong with the repository: no file mentions openchoreo.dev, core.choreo.dev or bowline.dev yet".to_owned(),
             format!(
-                "run {} in a shell to make the first release of your definitions; this screen shows it as soon as it exists",
+                "run {} in a shell to create the first release of your definitions; this screen shows it as soon as it exists",
                 aimed("bowline release create COMPONENT -f DIR")
             ),
-            "docs/gitops.md, \"The first objects\", lists the steps; bowline --repo DIR opens another directory".to_owned(),
+            "read the steps in docs/gitops.md, \"The first objects\"".to_owned(),
+            "or open another directory: bowline --repo DIR".to_owned(),
         ],
         Freshness::Loading => vec!["loading the ReleasePins".to_owned()],
         Freshness::Absent => vec![
@@ -549,7 +550,7 @@ fn nothing(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
                 aimed("bowline install")
             ),
             format!(
-                "run {} in a shell to list the existing objects; :ctx NAME switches to another cluster",
+                "run {} in a shell to list the workloads; :ctx NAME switches to another cluster",
                 aimed("bowline get deployments")
             ),
         ],
@@ -564,10 +565,14 @@ fn nothing(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         Freshness::Live => vec![
             format!("nothing is deployed in namespace {namespace} yet"),
             format!(
-                "{} applies the example of the source code; bowline demo shows one without any files; {} deploys a component; :ns NAME switches the namespace",
-                aimed("bowline apply -f deploy/examples -R"),
+                "{} deploys a component; :ns NAME switches the namespace",
                 scene.keys(Action::Deploy)
             ),
+            format!(
+                "run {} in a shell to apply the example of the source code",
+                aimed("bowline apply -f deploy/examples -R")
+            ),
+            "run bowline demo in a shell to see an example without any files".to_owned(),
         ],
     };
     let width = usize::from(sheet.width().saturating_sub(MARGIN + 1));

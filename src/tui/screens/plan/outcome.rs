@@ -156,7 +156,7 @@ impl Outcome {
             Some(Ok(pushed)) => self.lines.push((true, pushed.words())),
             Some(Err(error)) => {
                 self.lines.push((false, error.to_string()));
-                self.hints.extend(error.hint());
+                self.hints.extend(error.hints());
             }
         }
         if let (PlannedCommand::Changes(action_plan), true) = (prepared, committed.observed) {

@@ -165,7 +165,7 @@ impl Page {
                 }
                 let keymap = &sight.look.keymap;
                 let refusals = refused.refusals.iter();
-                let hints = refusals.filter_map(|one| hints::of(one, keymap, sight.target_info));
+                let hints = refusals.flat_map(|one| hints::of(one, keymap, sight.target_info));
                 for hint in hints.chain(refused.hints.iter().cloned()) {
                     page.scrolls(sight.label("hint", &hint, Role::Text));
                 }

@@ -147,7 +147,7 @@ fn the_key_that_a_refused_plan_names_plans_for_the_refused_cell() {
         ),
         (
             bad(),
-            "A marks this one good again",
+            "A marks this release good",
             "A",
             "bowline mark good checkout-service-v1.2.2",
         ),
@@ -225,8 +225,8 @@ fn the_help_lists_the_key_of_the_columns_only_where_it_works() {
         }
     }
     assert_eq!(idle, [] as [&str; 0]);
-    still().keys("?").hides("switch the columns");
-    still().keys("g r ?").shows("switch the columns");
+    still().keys("?").hides("switch to other columns");
+    still().keys("g r ?").shows("switch to other columns");
 }
 
 #[test]

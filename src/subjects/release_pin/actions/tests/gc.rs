@@ -231,7 +231,7 @@ fn limits_come_from_the_command_the_pipeline_or_the_number_of_environments() {
     let refusal = gc::plan(&broken, &Gc::default(), &asked("")).unwrap_err();
     assert_eq!(
         told(&refusal),
-        "the retention of the DeploymentPipeline is not valid: minAge: \"soon\" is not a duration; write for example 30s, 5m, 1h30m or 30d, or 0 for none | correct it, or use --min-age"
+        "spec.retention.minAge of the DeploymentPipeline is not valid: \"soon\" is not a duration; write for example 30s, 5m, 1h30m or 30d, or 0 for none | correct it: kubectl edit deploymentpipelines.openchoreo.dev | or set the minimum age for this command: --min-age AGE"
     );
 }
 
@@ -304,7 +304,7 @@ fn nothing_goes_while_a_release_pin_names_a_release_that_does_not_exist() {
         let refusal = gc::plan(&world, &keeping(1), &asked("")).unwrap_err();
         assert_eq!(
             told(&refusal),
-            "ReleasePin old-dev names release old-9, which does not exist | create the release again, or move the ReleasePin to one that exists: bowline deploy, bowline rollback"
+            "gc deletes nothing, because ReleasePin old-dev names release old-9, which does not exist | create release old-9 again: bowline apply -f FILE | or deploy an existing release: bowline deploy COMPONENT -e ENVIRONMENT --release NAME"
         );
         // The lost release of this component does not refuse gc for another component.
         let other = Gc {
