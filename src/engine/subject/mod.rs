@@ -27,7 +27,7 @@ pub struct Kind {
     pub prefixes: &'static [&'static str],
     /// Returns the API resource of the kind.
     pub resource: fn() -> ApiResource,
-    /// The path of the field with the content, such as `spec.releaseRef`.
+    /// The path of the field with the content.
     pub main_field: &'static [&'static str],
     /// The field or the annotation in which an object keeps its holds.
     pub holds: HoldsIn,
